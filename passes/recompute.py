@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import TensorType
@@ -13,12 +13,19 @@ from ..dialects import nn
 from ..dialects.levels import NN
 from ..dialects.structured import Reinterpretation
 from ..ir.edit import Edit, source_at
-from ..ir.node_names import EVERY, no_such_operator, operations_matching, operations_named
+from ..ir.node_names import (
+    EVERY,
+    no_such_operator,
+    node_names,
+    operations_matching,
+    operations_named,
+)
 from ..ir.provenance import locate
 from ..ir.rewriting import may_rewrite
 from ..ir.support.errors import InputError
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from ..ir.xdsl.walk import operations
+from .analysis.checkpoints import SQRT, between_checkpoints
 from .analysis.waiting import Moments, Reader, moments
 from .plans.fused import FusedGroups
 
@@ -41,30 +48,61 @@ class Recompute(ModulePass):
         %c = nn.mul %b, %a               %a_1 = nn.tanh %x
                                          %c = nn.mul %b, %a_1
 
+    A value that is read at once by several operations, such as a gradient that both moments of Adam
+    read, need not be stored at all: each of `apart` is copied for every reader, right before it, so
+    that fuse-chains can compute reader and copy together.
+
+        %g = nn.matmul %dy, %x           %g = nn.matmul %dy, %x
+        %a = nn.square %g                %a = nn.square %g
+        %b = nn.tanh %g                  %g_1 = nn.matmul %dy, %x
+                                         %b = nn.tanh %g_1
+
     Attributes:
         nodes: names of framework nodes, names of nodes that were fused, or patterns with *; all
-            operations if none is given.
+            operations if no option is given. NAME:N is the N-th of several operations of a name,
+            counted from 1.
+        apart: names of operations that are computed again for each reader.
+        schedule: sqrt, which chooses the nodes by PopART's schedule: all operations of the forward
+            phase but those that are live at some places (see passes/analysis/checkpoints.py).
     """
 
     name = "recompute"
     takes = NN
     skips_other_levels = True
 
-    nodes: tuple[str, ...] = (EVERY,)
+    nodes: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+    schedule: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for a name that matches no operation."""
+        if self.schedule not in ("", SQRT):
+            raise InputError(
+                f"pass '{self.name}': option 'schedule': {self.schedule!r}; need {SQRT}"
+            )
+        nodes = self.nodes or (() if self.apart or self.schedule else (EVERY,))
         with FusedGroups(op):
-            named = chosen(self.nodes, op)
-            for block in dict.fromkeys(each.parent for each in operations(op) if each in named):
+            apart = chosen(self.apart, op, "apart")
+            named = chosen(nodes, op) - apart
+            if self.schedule:
+                named |= frozenset(filter(is_repeatable, between_checkpoints(op)))
+            for block in dict.fromkeys(
+                each.parent for each in operations(op) if each in named or each in apart
+            ):
                 assert block is not None
                 _Block(moments(block), named).run()
+                for each in [own for own in block.ops if own in apart]:
+                    if may_rewrite():
+                        _copy_for_each(each)
 
 
-def chosen(nodes: Sequence[str], module: ModuleOp) -> frozenset[Operation]:
+def chosen(nodes: Sequence[str], module: ModuleOp, option: str = "nodes") -> frozenset[Operation]:
     """The operations with these names that can be computed again.
 
     Raises InputError for a name or pattern that matches none of them.
+
+    Args:
+        option: of the pass, for messages.
     """
     every = operations(module)
     ops = [each for each in every if is_repeatable(each)]
@@ -72,10 +110,60 @@ def chosen(nodes: Sequence[str], module: ModuleOp) -> frozenset[Operation]:
     for name in nodes:
         own = operations_named(name, ops) or operations_matching(name, ops)
         if not own and name != EVERY:
+            own = _numbered(name, ops)
+        if not own and name != EVERY:
             why = no_such_operator(name, ops, every, "cannot be computed again")
-            raise InputError(f"pass '{Recompute.name}': option 'nodes': {name}: {why}")
+            raise InputError(f"pass '{Recompute.name}': option '{option}': {name}: {why}")
         found.update(own)
     return frozenset(found)
+
+
+def _numbered(name: str, ops: Sequence[Operation]) -> list[Operation]:
+    """The operation that NAME:N stands for; [] if there is none."""
+    base, _, number = name.rpartition(":")
+    alike = operations_named(base, ops) if number.isdecimal() else []
+    return alike[int(number) - 1 :][:1] if number.isdecimal() and int(number) else []
+
+
+def name_of(op: Operation, alike: Mapping[str, Sequence[Operation]]) -> str:
+    """The shortest name for `nodes` that no other operation has; "" if there is none.
+
+    Args:
+        alike: the operations that can be computed again, by each of their names.
+    """
+    names = sorted(node_names(op), key=len)
+    unique = next((name for name in names if len(alike[name]) == 1), None)
+    if unique is not None or not names:
+        return unique or ""
+    return f"{names[-1]}:{[*alike[names[-1]]].index(op) + 1}"
+
+
+def by_name(module: ModuleOp) -> dict[str, list[Operation]]:
+    """The operations of a module that can be computed again, by each of their names."""
+    found: dict[str, list[Operation]] = {}
+    for op in operations(module):
+        if is_repeatable(op):
+            for name in node_names(op):
+                found.setdefault(name, []).append(op)
+    return found
+
+
+def _copy_for_each(op: Operation) -> None:
+    """Copy an operation with one result for each reader but the first, right before the reader."""
+    (result,) = op.results
+    order = {each: i for i, each in enumerate(op.parent.ops)} if op.parent is not None else {}
+    uses = sorted(
+        (use for use in result.uses if use.operation in order),
+        key=lambda use: (order[use.operation], use.index),
+    )
+    first = uses[0].operation if uses else None
+    for use in uses:
+        if use.operation is first:
+            continue
+        with Edit(COMPUTE, op) as edit:
+            copy = op.clone()
+            edit.insert(copy, InsertPoint.before(use.operation))
+            edit.set_operand(use.operation, use.index, copy.results[0])
 
 
 def is_repeatable(op: Operation) -> bool:

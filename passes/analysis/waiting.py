@@ -93,15 +93,24 @@ class Moments:
             hasty: readers before which the first stay also ends after a shorter wait.
         """
         ordered = sorted(readers, key=lambda each: each.at)
-        waits = [self.times[b.at] - self.times[a.at] for a, b in pairwise(ordered)]
+        ends = self.ends([r.at for r in ordered], [r.use.operation in hasty for r in ordered])
+        return [ordered[a:b] for a, b in pairwise((0, *ends))]
+
+    def ends(self, at: Sequence[int], hasty: Sequence[bool]) -> list[int]:
+        """The number of readers up to the end of each stay of a value; [0] without readers.
+
+        Args:
+            at: the index of each reader, in order.
+            hasty: whether the first stay also ends before that reader after a shorter wait.
+        """
+        waits = [self.times[b] - self.times[a] for a, b in pairwise(at)]
         longest = max(waits, default=0)
-        found: list[list[Reader]] = [ordered[:1]]
-        for reader, wait in zip(ordered[1:], waits, strict=True):
-            ends = len(found) == 1 and reader.use.operation in hasty
+        found: list[int] = []
+        for i, wait in enumerate(waits, 1):
+            ends = not found and hasty[i]
             if wait > 1 and (ends or LONG_WAIT_DIVISOR * wait >= longest):
-                found.append([])
-            found[-1].append(reader)
-        return found
+                found.append(i)
+        return [*found, len(at)]
 
 
 def moments(block: Block) -> Moments:

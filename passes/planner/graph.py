@@ -295,7 +295,8 @@ class _Reader:
 
         Of its operands, only the elements that it touches count. Of its result, only half
         counts: in steps, half may exist before the last step, which still reads all operands. The
-        result does not count if it may overwrite an operand.
+        result does not count if it may overwrite an operand. No value counts that may overwrite
+        its state, which counts already.
         """
         assert isinstance(op, Operation)
         structure = op.structure()
@@ -305,12 +306,12 @@ class _Reader:
                 min(axis.size, prod(space.sizes[d] for d, _ in axis.terms)) for axis in access.axes
             )
             for value, access in zip(op.operands, space.operands, strict=True)
-            if isinstance(value.owner, Structured | Block)
+            if isinstance(value.owner, Structured | Block) and value not in self.into
         }
         read = sum(n * dtype_of(value).itemsize for value, n in touched.items())
         width = dtype_of(op.results[0]).itemsize
         written = sum(map(_bytes, op.results))
-        in_place = any(
+        in_place = op.results[0] in self.into or any(
             structure.reads_in_place(i) and dtype_of(value).itemsize == width
             for i, value in enumerate(op.operands)
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
@@ -20,8 +20,8 @@ from ...dialects.variable import bytes_per_tile
 from ...ir.geometry.layout import Layout, placement
 from ...ir.upstream import ModuleOp
 from .budget import Fronts
-from .choice import Choice
-from .graph import Function, Operator, PlanningGraph, loop_of_runs, read_graph
+from .choice import Choice, rank
+from .graph import Function, Lifetime, Operator, PlanningGraph, loop_of_runs, read_graph
 from .joint import jointly
 from .keeping import kept
 from .layouts import Chooser, Decided, add_bytes, can_be_shared
@@ -158,7 +158,33 @@ class Network:
                     found = _smaller(found, self.fitted(together))
         else:
             found = self.better(found, chooser)
-        return self.joined(found, chooser) if joint else found
+        return self.leaner(self.joined(found, chooser) if joint else found, chooser)
+
+    def leaner(self, found: NetworkPlan, chooser: Chooser) -> NetworkPlan:
+        """The plans found, or plans that fit, if there are such, where these do not.
+
+        Operators of moments that are too full are computed in steps, with operands where they are.
+        """
+        room = self.usable - found.resident_bytes
+        if found.bytes_per_tile <= self.usable or room <= 0 or not self.could_fit:
+            return found
+        plans = {node: found.plans[node.op] for node in self.graph.operators}
+        now = replace(chooser, chosen=plans).as_chosen()
+        others = _other_bytes(self.graph, now)
+        for node, option in now.options.items():
+            own = room - others[node]
+            if option.choice.temporary_bytes <= own:
+                continue
+            if own <= 0 or node.given is not None or node.problem.moves:
+                return found
+            bound = own + option.choice.resident_bytes
+            question = Question(node.problem, now.have[node], self.target, bound)
+            small = [c for c in in_steps(question) if c.temporary_bytes <= own]
+            if not small:
+                return found
+            plans[node] = min(small, key=rank).plan
+        other = self.plan(replace(chooser, chosen=plans).as_chosen(), chooser.bound)
+        return other if other.bytes_per_tile <= self.usable else found
 
     def jointly(self, chooser: Chooser, decided: Decided) -> Decided:
         """The decision, with joint plans where several operators share a weight."""
@@ -359,13 +385,17 @@ class _Memory:
         """The bytes of live values by moment, without the memory of operators and calls."""
         changes = np.zeros(function.moments + 2, np.int64)
         for each in function.lifetimes:
-            layout = self._layout(each.slot)
-            if each.into is not None and layout == self._layout(each.into):
-                continue
-            size = bytes_per_tile(layout, each.itemsize)
+            size = self.bytes_of(each)
             changes[each.start] += size
             changes[each.end + 1] -= size
         return np.cumsum(changes)
+
+    def bytes_of(self, each: Lifetime) -> int:
+        """The bytes of a value on a tile; 0 if it overwrites a state."""
+        layout = self._layout(each.slot)
+        if each.into is not None and layout == self._layout(each.into):
+            return 0
+        return bytes_per_tile(layout, each.itemsize)
 
     def _layout(self, slot: int) -> Layout:
         return self.graph.fixed.get(slot) or self.decided.layouts[slot]
@@ -417,3 +447,54 @@ def _other_bytes(graph: PlanningGraph, decided: Decided) -> dict[Operator, int]:
         for name, function in graph.functions.items()
         for node in function.operators
     }
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryOfFunction:
+    """The memory of a planned function on the fullest tile, as if that were one tile throughout.
+
+    Attributes:
+        live: bytes of values at each moment, (moments,).
+        temporary: bytes that the operator or call of a moment takes, (moments,).
+        lives: for each value, its first and last moment and its bytes.
+        moments, own, cycles: for each operator, its moment, the bytes it takes and its cycles.
+    """
+
+    live: NDArray[np.int64]
+    temporary: NDArray[np.int64]
+    lives: Mapping[SSAValue, tuple[int, int, int]]
+    moments: Mapping[Operation, int]
+    own: Mapping[Operation, int]
+    cycles: Mapping[Operation, float]
+
+
+def memory_of(module: ModuleOp, target: Target, limits: Limits, name: str) -> MemoryOfFunction:
+    """The memory of a function of a module at nn whose operators all have plans."""
+    network = Network(read_graph(module, target, limits), target)
+    decided = network.chooser(network.usable, 0.0).one_by_one()
+    memory = _Memory(network.graph, decided)
+    function = network.graph.functions[name]
+    live = memory.live(function)
+    temporary = np.zeros_like(live)
+    choices = {node: decided.options[node].choice for node in function.operators}
+    for node, choice in choices.items():
+        temporary[node.moment] = choice.temporary_bytes
+    for moment, callee in function.calls:
+        temporary[moment] = max(int(temporary[moment]), memory.peak(callee))
+    made = {
+        slot: value
+        for node in function.operators
+        for slot, value in zip(node.results, node.op.results, strict=True)
+    }
+    return MemoryOfFunction(
+        live,
+        temporary,
+        {
+            made[each.slot]: (each.start, each.end, memory.bytes_of(each))
+            for each in function.lifetimes
+            if each.slot in made
+        },
+        {node.op: node.moment for node in choices},
+        {node.op: choice.temporary_bytes for node, choice in choices.items()},
+        {node.op: choice.cycles * node.times for node, choice in choices.items()},
+    )

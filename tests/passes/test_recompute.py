@@ -16,6 +16,7 @@ from abele.ir.rewriting import limited
 from abele.ir.text import print_module
 from abele.ir.upstream import ModuleOp
 from abele.ir.verify import verify
+from abele.passes.fuse_chains import FuseChains
 from abele.passes.recompute import COMPUTE, LAY_OUT, Recompute
 from abele.tools.driver.compile import compile_model
 from abele.tools.testing import check_pipeline
@@ -222,6 +223,47 @@ def test_a_value_waits_during_a_call_and_calls_are_never_repeated():
     assert (count["func.call"], count["nn.neg"]) == (3, 2)
     with pytest.raises(InputError, match="option 'nodes': call: func.call cannot be computed"):
         again(text, "call")
+
+
+def test_an_operation_apart_is_copied_right_before_each_reader():
+    body = (exp("%a", "%x"), exp("%b", "%a", "r1"), exp("%c", "%b"), exp("%d", "{a}", "r2"))
+    end = (add("%e", "%c", "%d"), f"func.return %e : {T}")
+    ctx = context()
+    module = module_of(lines(*(each.format(a="%a") for each in body), *end), ctx, w=W)
+    Recompute(apart=("a",)).apply(ctx, module)
+    verify(module)
+    after = lines(*body[:3], exp("%a_1", "%x", "a"), body[3].format(a="%a_1"), *end)
+    got = print_module(module, locations=False)
+    assert got == print_module(module_of(after, context(), w=W), locations=False)
+
+
+def test_what_is_computed_apart_is_fused_with_its_readers():
+    body = (exp("%a", "%x"), exp("%b", "%a"), exp("%c", "%a"), add("%d", "%b", "%c"))
+    ctx = context()
+    module = module_of(lines(*body, f"func.return %d : {T}"), ctx, w=W)
+    Recompute(apart=("a",)).apply(ctx, module)
+    FuseChains().apply(ctx, module)
+    (main,) = module.body.block.ops
+    groups = nn.groups_of(main.regions[0].block)
+    together = [origin(op) for group in groups for op in group.members]
+    assert together.count("a") == 2
+
+
+def test_a_number_names_one_of_several_operations_of_a_name():
+    late = (add("%e", "%d", "%a"), add("%f", "%e", "%b"), f"func.return %f : {T}")
+    both = (exp("%a", "%x", "n"), exp("%b", "%a", "n"), *CHAIN[2:])
+    for number, name in (1, "%a_1"), (2, "%b_1"):
+        found = again(lines(*both, *late), f"n:{number}")
+        assert f"{name} = nn.exp" in print_module(found, locations=False)
+        assert sum(isinstance(op, nn.ExpOp) for op in found.walk()) == 5
+    with pytest.raises(InputError, match="n:3: no operator of that name"):
+        again(lines(*both, *late), "n:3")
+
+
+def test_an_unknown_schedule_is_refused():
+    with pytest.raises(InputError, match="option 'schedule': 'root'; need sqrt"):
+        module = module_of(lines(*CHAIN, f"func.return %d : {T}"), context(), w=W)
+        Recompute(schedule="root").apply(context(), module)
 
 
 STATEFUL = f"""

@@ -120,6 +120,15 @@ class Compilation:
             "before all others.",
         ),
     ] = None
+    recompute: Annotated[
+        str,
+        typer.Option(
+            "--recompute",
+            metavar="auto[:BYTES]|sqrt|NAME,...",
+            help="Compute values again instead of keeping them: auto chooses as little as the "
+            "memory of a tile, or BYTES of it, asks for; sqrt is PopART's schedule.",
+        ),
+    ] = ""
     load: Load = None
     constraints: Annotated[
         Path | None,

@@ -24,6 +24,12 @@ def warn(relaxed: Iterable[Relaxed]) -> None:
         print_error_line(f"warning: no plan keeps the memory proportion of {each}")
 
 
+def tell_recomputed(exe: Executable) -> None:
+    """Say on standard error what is computed again, with bytes saved and cycles paid."""
+    for each in exe.recomputed:
+        print_error_line(f"computes again {each}")
+
+
 def warn_of_unpriced(target: Target) -> None:
     """Warn on standard error about costs that prices on this target leave out."""
     if target.unpriced:
@@ -47,6 +53,7 @@ def show(exe: Executable, title: str, verdict: Verdict | None, values: Iterable[
         values: the names of inputs with which the program was compiled.
     """
     warn(exe.relaxed)
+    tell_recomputed(exe)
     warn_of_constants(exe, values)
     warn_of_unpriced(exe.target)
     console().print(summary(exe, title, verdict.rows if verdict else ()))

@@ -25,6 +25,7 @@ with deferred(__name__):
     from ...ir.phases import Phases, several
     from ...passes.planner.relaxed import Relaxed, read_relaxed
     from ..importers.notes import read_notes
+    from .recomputation.record import Recomputed, read_recomputed
 
 GRAPH = ("vertices", "edges", "connections", "source_edges", "loop_edges", "relayout_elements")
 """The fields of a profile that describe the graph."""
@@ -94,6 +95,13 @@ class Analyses:
         return read_notes(self._modules.machine)
 
     @property
+    def recomputed(self) -> tuple[Recomputed, ...]:
+        """What the compiler chose to compute again instead of keeping it."""
+        if self.is_known and not self.reported.get("recomputed"):
+            return ()
+        return read_recomputed(self._modules.machine)
+
+    @property
     def figures(self) -> Mapping[str, Any]:
         """The fields of a profile, except its seconds."""
         return self.reported if self.is_known else self._figures
@@ -117,6 +125,7 @@ class Analyses:
             "fullest_tile": memory.fullest_tile,
             "relaxed_limits": [asdict(each) for each in self.relaxed],
             "notes": list(self.notes),
+            "recomputed": [asdict(each) for each in self.recomputed],
             "ops": _numbers(self.reported.get("ops"), levels)
             or {level: _operations(self._modules.at(level)) for level in levels},
         }

@@ -28,6 +28,7 @@ from ...passes.allocate import Allocate
 from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
 from ...passes.plans.beside import write_beside
+from ...passes.recompute import Recompute
 from ..importers.front_end import Reading
 from ..importers.given_weights import given_weights
 from ..importers.huge_weights import refusing_huge_weights
@@ -40,17 +41,58 @@ from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .program import ReadProgram, plan_target, read_program
+from .recomputation.asked import read_recompute
+from .recomputation.automatic import within
 from .reduce import reduce_module
 from .request import Request, found_front_end
 from .stages import Stages
 from .tensor_sizes import refuse_tensors_larger_than
 from .training import asked_training, make_train, part_of_batch
-from .users_pipeline import check_all_down, check_end, checked_pipeline, limited
+from .users_pipeline import (
+    check_all_down,
+    check_end,
+    checked_pipeline,
+    limited,
+    with_recomputation,
+)
 from .verifiers import verifiers
 
 
 def compile_anew(request: Request) -> Executable:
-    """The program of a settled request, compiled now."""
+    """The program of a settled request, compiled now.
+
+    Raises InputError for a bound of memory that recomputing cannot reach.
+    """
+    if not request.recompute:
+        return _compile_once(request)
+    bound = read_recompute(request.recompute).bound
+    trial = replace(request, recompute="", unbounded=True, dump_ir=None)
+    found = within(
+        bound,
+        lambda again: _compile_once(trial if again is None else _recomputing(trial, again)),
+    )
+    exe, size = found.exe, found.exe.memory.max_tile_bytes
+    if not request.unbounded:
+        if bound is not None and size > bound:
+            raise InputError(
+                f"--recompute {request.recompute}: the fullest tile takes at least {size:,} bytes, "
+                "whatever is computed again; need a higher bound"
+            )
+        exe.check_memory()
+        _ = exe.addresses
+    if request.dump_ir is not None:
+        last = replace(request, recompute="")
+        return _compile_once(last if found.again is None else _recomputing(last, found.again))
+    return exe
+
+
+def _recomputing(request: Request, again: Recompute) -> Request:
+    """The request with a pass that computes values again."""
+    passes = with_recomputation(request.passes, again)
+    return replace(request, recompute="", passes=passes, on_read=None)
+
+
+def _compile_once(request: Request) -> Executable:
     extensions, context = request.extensions, request.extensions.context()
     folder = None if request.dump_ir is None else Path(request.dump_ir)
     failures = folder or _folder(request.reproducers)

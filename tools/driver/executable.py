@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ...ir.phases import Phases
     from ...ir.upstream import ModuleOp
     from ...passes.planner.relaxed import Relaxed
+    from .recomputation.record import Recomputed
     from .training import Settings
 
 with deferred(__name__):
@@ -321,6 +322,11 @@ class Executable(NotCopied):
     def notes(self) -> tuple[str, ...]:
         """Lines for the user about the model, such as which of its weights were converted."""
         return self._analyses.notes
+
+    @property
+    def recomputed(self) -> tuple[Recomputed, ...]:
+        """What the compiler chose to compute again instead of keeping it, with its effects."""
+        return self._analyses.recomputed
 
     @property
     def phases(self) -> Phases:

@@ -54,6 +54,8 @@ with deferred(__name__):
     from ..importers.other_files import how_to_export
     from .held_homes import Held, held_by
     from .program import ReadProgram
+    from .recomputation.asked import read_recompute
+    from .users_pipeline import with_recomputation
 
 MODEL = Kind(
     lambda value: PATH.accepts(value) or front_end_of(value) is not None,
@@ -139,6 +141,9 @@ class Request:
             lead there; "" for all of them.
         precision: float16 or bfloat16, in which a float32 program computes, except for sums: the
             pass narrow-floats before all others.
+        recompute: what is computed again instead of kept, to save memory: auto, which chooses as
+            little as the memory of a tile asks for; auto:BYTES, for a lower bound; sqrt, PopART's
+            schedule; or names of operators, joined by commas.
         load: extension files, as for load_extensions.
         constraints: a JSON file of choices for operators.
         memory_proportion: the share of a tile's memory that one operator may take temporarily.
@@ -199,6 +204,13 @@ class Request:
         default=None,
         metadata=_is(
             PRECISION | NONE, None, "compiled already, so it keeps its precision; need the model"
+        ),
+    )
+    recompute: str = field(
+        default="",
+        metadata=_is(
+            Kind(TEXT.accepts, "auto, auto:BYTES, sqrt, or names joined by commas"),
+            refused="compiled already, so it keeps what it keeps; need the model",
         ),
     )
     load: Sequence[str | os.PathLike[str]] | Extensions = field(
@@ -305,14 +317,25 @@ class Request:
 
     def settled(self) -> Request:
         """The request with its extensions loaded, with what the programs beside it hold, with the
-        sizes of its example, and with the pass of its precision.
+        sizes of its example, and with the passes of its precision and recomputation.
 
         Raises InputError.
         """
         loaded = replace(self, load=self.extensions)
         if self.target is None and self.beside and not isinstance(self.beside, Mapping):
             loaded = replace(loaded, target=self.beside[0].target)
-        return replace(loaded.with_sizes().with_precision(), beside=loaded.held)
+        settled = loaded.with_sizes().with_precision().with_recomputation()
+        return replace(settled, beside=loaded.held)
+
+    def with_recomputation(self) -> Request:
+        """The request with the passes that its recomputation stands for, unless the compiler is to
+        choose. Raises InputError."""
+        if not self.recompute or self.file.endswith(PROGRAM_FILE):
+            return self
+        again = read_recompute(self.recompute).again
+        if again is None:
+            return self
+        return replace(self, recompute="", passes=with_recomputation(self.passes, again))
 
     def with_precision(self) -> Request:
         """The request with the pass that its precision stands for. Raises InputError."""

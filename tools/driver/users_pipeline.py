@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from ...dialects.levels import EXCHANGE, LEVELS
+from ...dialects.levels import EXCHANGE, LEVELS, NN
 from ...ir.level import Level
 from ...ir.pass_manager import parse_specs
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModulePass, VerifyException
 from ...ir.verify import verify
-from ...passes.pipelines import level_after_all, levels_below
+from ...passes.fuse_chains import FuseChains
+from ...passes.pipelines import level_after_all, levels_below, shorthand_from
 from ...passes.plan_splits import PlanSplits
 from ...passes.planner.fineness import check_vertices
 from ...passes.planner.limits import check_proportion
+from ...passes.recompute import Recompute
+from ...passes.update_early import UpdateEarly
 from .executable import MACHINE
 from .extensions.loaded import Extensions
 from .program import ReadProgram
@@ -65,6 +68,25 @@ def limited(
     if more and not any(isinstance(each, PlanSplits) for each in passes):
         raise InputError(f"{', '.join(more)}: no pass of the pipeline plans; add {PlanSplits.name}")
     return tuple(replace(p, **more) if isinstance(p, PlanSplits) else p for p in passes)
+
+
+def with_recomputation(passes: str, again: Recompute) -> str:
+    """A pipeline that computes values again after its passes at nn.
+
+    Chains and the places of updates are then decided anew, because copies have readers of their
+    own. Raises InputError for a pipeline that does not name nn.
+
+    Args:
+        passes: "" for the default pipeline.
+    """
+    specs = parse_specs(passes or shorthand_from(NN))
+    at = max((i for i, each in enumerate(specs, 1) if each.name == NN.name), default=0)
+    if not at:
+        raise InputError(
+            f"pipeline '{passes}': recomputation follows the passes of nn; name {NN.name}"
+        )
+    behind = (again.spec(), FuseChains().spec(), UpdateEarly().spec())
+    return ",".join(map(str, (*specs[:at], *behind, *specs[at:])))
 
 
 def check_end(what: str, level: Level | None) -> None:

@@ -25,6 +25,7 @@ GIVEN: dict[str, object] = {
     "passes": "nn",
     "precision": "float16",
     "weights": {"w": 1.0},
+    "recompute": "auto",
     "constraints": "c.json",
     "memory_proportion": 0.0,
     "vertices_per_tile": 0,

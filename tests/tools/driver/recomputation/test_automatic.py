@@ -1,0 +1,121 @@
+"""What the compiler chooses to compute again, under a bound of memory."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from some_models import model, node, random
+from training import training_step
+
+from abele.ir.errors import DoesNotFit, InputError
+from abele.tools import Executable, Training, compile_model
+
+TARGET = "tiny:8"
+LAYERS = 6
+
+
+@pytest.fixture(scope="module")
+def step(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("step") / "step.mlir"
+    path.write_text(training_step(LAYERS, 8, 16))
+    return path
+
+
+@pytest.fixture(scope="module")
+def kept(step: Path) -> Executable:
+    return compile_model(step, TARGET)
+
+
+def test_a_program_within_the_bound_is_left_alone(step: Path, kept: Executable):
+    exe = compile_model(step, TARGET, recompute="auto")
+    assert exe.recomputed == ()
+    assert exe.profile["cycles"] == kept.profile["cycles"]
+
+
+def test_a_program_over_the_bound_is_brought_below_it(step: Path, kept: Executable):
+    bound = kept.memory.max_tile_bytes - 1500
+    exe = compile_model(step, TARGET, recompute=f"auto:{bound}")
+    assert exe.memory.max_tile_bytes <= bound
+    assert exe.recomputed
+    assert all(each.bytes > 0 and each.cycles > 0 for each in exe.recomputed)
+    more = exe.profile["cycles"] - kept.profile["cycles"]
+    assert more <= 1.5 * sum(each.cycles for each in exe.recomputed)
+    inputs = {each.name: random(each.shape, i) for i, each in enumerate(kept.inputs)}
+    before, after = kept.run(inputs), exe.run(inputs)
+    for name, value in before.items():
+        assert after[name] == pytest.approx(value, rel=1e-4, abs=1e-4)
+
+
+def test_a_lower_bound_computes_no_less_again(step: Path, kept: Executable):
+    sizes = [kept.memory.max_tile_bytes - less for less in (200, 1500)]
+    few, many = (compile_model(step, TARGET, recompute=f"auto:{size}") for size in sizes)
+    assert 0 < sum(e.cycles for e in few.recomputed) <= sum(e.cycles for e in many.recomputed)
+
+
+def test_a_saved_program_says_what_it_computes_again(step: Path, kept: Executable, tmp_path: Path):
+    exe = compile_model(step, TARGET, recompute=f"auto:{kept.memory.max_tile_bytes - 200}")
+    exe.save(tmp_path / "p.abele")
+    assert compile_model(tmp_path / "p.abele").recomputed == exe.recomputed
+
+
+def test_a_bound_out_of_reach_names_the_least_that_can_be_reached(step: Path):
+    with pytest.raises(InputError, match="auto:20000: the fullest tile takes at least") as error:
+        compile_model(step, TARGET, recompute="auto:20000")
+    (least,) = [int(w.replace(",", "")) for w in str(error.value).split() if w[:1].isdigit()]
+    assert compile_model(step, TARGET, recompute=f"auto:{least}").memory.max_tile_bytes <= least
+
+
+def test_a_target_that_is_too_small_is_refused_as_ever(step: Path):
+    with pytest.raises(DoesNotFit):
+        compile_model(step, f"{TARGET},memory.bytes_per_tile=20000", recompute="auto")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("auto:", "no number"),
+        ("auto:x", "'x' is no number"),
+        ("a,,b", "need auto"),
+        ("nothing", "no operator of that name"),
+    ],
+)
+def test_an_option_that_means_nothing_is_refused(step: Path, text: str, message: str):
+    with pytest.raises(InputError, match=message):
+        compile_model(step, TARGET, recompute=text)
+
+
+def network() -> onnx.ModelProto:
+    """Layers with dropout, whose masks wait for the backward pass."""
+    nodes = [
+        node("Gemm", "x w0", "a0", transB=1),
+        *(
+            each
+            for i in range(4)
+            for each in (
+                node("Relu", f"a{i}", f"r{i}"),
+                node("Dropout", f"r{i} ratio", f"d{i}"),
+                node("Gemm", f"d{i} w{i + 1}", f"a{i + 1}", transB=1),
+            )
+        ),
+    ]
+    weights = {f"w{i}": random((24, 24), i, 0.2) for i in range(5)}
+    weights["ratio"] = np.array(0.25, np.float32)
+    return model(nodes, {"x": [64, 24]}, ["a4"], weights)
+
+
+@pytest.mark.parametrize("how", ["sqrt", "auto:60000", "*"])
+def test_dropout_that_is_computed_again_drops_the_same_elements(how: str):
+    train = Training(loss="mean_square", learning_rate=0.1)
+    inputs = {"x": random((64, 24), 1), "target": random((64, 24), 2)}
+    kept = compile_model(network(), "tiny:4", train=train)
+    bound = f"auto:{kept.memory.max_tile_bytes - 2000}" if how.startswith("auto") else how
+    again = compile_model(network(), "tiny:4", train=train, recompute=bound)
+    # The copies show that something is computed again.
+    assert again.profile["ops"]["nn"] >= kept.profile["ops"]["nn"]
+    assert again.profile["ops"]["partition"] > kept.profile["ops"]["partition"]
+    for _ in range(2):
+        first, second = kept.step(inputs)["loss"], again.step(inputs)["loss"]
+        assert second == pytest.approx(first, rel=1e-5)
+    for name, weight in kept.weights.items():
+        assert again.weights[name] == pytest.approx(weight, rel=1e-4, abs=1e-6)

@@ -1,0 +1,166 @@
+"""The choice of what to compute again: what costs the fewest cycles per byte at the peak, first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects.structured import Structured
+from ....passes.recompute import is_repeatable
+from .memory_over_time import SMALL, Asked, Estimate, MemoryOverTime, sources
+
+TRIED = 8
+"""The ways that are tried in each round: those that cost the fewest cycles per byte on their own.
+
+Chosen by judgement, not measured: others follow only if none of these helps.
+"""
+
+LONGEST = 12
+"""The most operations of a chain whose last value is computed again.
+
+Chosen by judgement, not measured: two blocks of a residual network.
+"""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One choice.
+
+    Attributes:
+        asked: the operations that it computes again.
+        bytes: what it saves on the fullest tile at its fullest moment.
+        cycles: what it costs.
+    """
+
+    asked: Asked
+    bytes: int
+    cycles: float
+
+
+def choose(memory: MemoryOverTime, bound: int) -> tuple[list[Chosen], Estimate]:
+    """Choices after which the estimated peak is within a bound, and the memory with them.
+
+    If no choices reach it, those that come closest.
+    """
+    asked, now = Asked(), memory.with_again(Asked())
+    found: list[Chosen] = []
+    while now.peak > bound:
+        best = _best(memory, asked, now, bound)
+        if best is None:
+            break
+        found.append(best)
+        asked |= best.asked
+        now = memory.with_again(asked)
+    return _needed(memory, found, max(bound, now.peak))
+
+
+def together(choices: Sequence[Chosen]) -> Asked:
+    """All that some choices compute again."""
+    asked = Asked()
+    for each in choices:
+        asked |= each.asked
+    return asked
+
+
+def _needed(
+    memory: MemoryOverTime, choices: list[Chosen], bound: int
+) -> tuple[list[Chosen], Estimate]:
+    """The choices without those that later ones made needless, the dearest first."""
+    kept = list(choices)
+    for each in sorted(choices, key=lambda each: -each.cycles):
+        rest = [other for other in kept if other is not each]
+        after = memory.with_again(together(rest))
+        if after.peak <= bound and after.is_legal:
+            kept = rest
+    return kept, memory.with_again(together(kept))
+
+
+def _best(memory: MemoryOverTime, asked: Asked, now: Estimate, bound: int) -> Chosen | None:
+    """The choice that costs the fewest cycles per byte over the bound; None if none helps."""
+    moment = int(np.argmax(now.live))
+    over = int(now.live[moment]) - bound
+    ways = sorted(_ways(memory, asked, moment), key=lambda way: _price(memory, way))
+    for start in range(0, len(ways), TRIED):
+        found: list[tuple[float, Chosen]] = []
+        for way in islice(ways, start, start + TRIED):
+            after = memory.with_again(asked | way)
+            saved = int(now.live[moment] - after.live[moment])
+            if saved > 0 and after.is_legal and after.peak <= now.peak:
+                cycles = after.cycles - now.cycles
+                found.append((cycles / min(saved, over), Chosen(way, saved, cycles)))
+        if found:
+            return min(found, key=lambda each: each[0])[1]
+    return None
+
+
+def _price(memory: MemoryOverTime, way: Asked) -> float:
+    """Roughly, the cycles per byte of a way on its own."""
+    ops = way.late | way.apart
+    size = max(memory.values[op].bytes for op in ops)
+    return sum(memory.cycles[op] for op in ops) / size
+
+
+def _ways(memory: MemoryOverTime, asked: Asked, moment: int) -> Iterator[Asked]:
+    """The ways not to keep a value that is live at a moment."""
+    for op in memory.waiting(moment):
+        if op in asked.late or op in asked.apart or not memory.values[op].bytes:
+            continue
+        if _joins_readers(memory, op):
+            yield Asked(apart=frozenset([op]))
+        places = memory.late(op)
+        chain = _chain(memory, asked, op, places) if places else None
+        if chain is not None:
+            yield Asked(late=frozenset(chain))
+
+
+def _joins_readers(memory: MemoryOverTime, op: Operation) -> bool:
+    """Whether each of several readers of a value can be computed together with a copy of it."""
+    if len(op.results) != 1 or len(set(memory.values[op].readers)) < 2:
+        return False
+    (result,) = op.results
+    return all(
+        isinstance(use.operation, Structured)
+        and use.operation.parent is op.parent
+        and use.operation.structure().reads_in_place(use.index)
+        for use in result.uses
+    )
+
+
+def _chain(
+    memory: MemoryOverTime, asked: Asked, op: Operation, places: Sequence[int]
+) -> set[Operation] | None:
+    """What must be computed again to have a value again at some places; None if that is too much.
+
+    Args:
+        places: indices of the block.
+    """
+    taken = {op}
+    waiting = [op]
+    while waiting:
+        here = waiting.pop()
+        for source in sources(here):
+            if source in taken or source in asked.late or _exists(memory, source, places, here):
+                continue
+            if not _can_be_repeated(memory, source) or len(taken) == LONGEST:
+                return None
+            assert isinstance(source, Operation)
+            taken.add(source)
+            waiting.append(source)
+    return taken
+
+
+def _exists(
+    memory: MemoryOverTime, source: SSAValue | Operation, places: Sequence[int], reader: Operation
+) -> bool:
+    """Whether a value lives at all places anyway, or may live on until then because it is small."""
+    if all(memory.lives_at(source, place) for place in places):
+        return True
+    return SMALL * memory.values[source].bytes <= memory.values[reader].bytes
+
+
+def _can_be_repeated(memory: MemoryOverTime, source: SSAValue | Operation) -> bool:
+    return isinstance(source, Operation) and source in memory.cycles and is_repeatable(source)

@@ -1,0 +1,276 @@
+"""The memory of the fullest tile over time, with some values computed again instead of kept.
+
+It is estimated from the plans of one compile: layouts give the bytes of every value, and prices the
+cycles of every operation. So a choice is tried in milliseconds, without planning or lowering. The
+rules are those of the pass `recompute`; a test compares its copies with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from ....backends.target import Target
+from ....dialects import nn
+from ....dialects.dtypes import numpy_dtype
+from ....dialects.structured import Reinterpretation
+from ....ir.upstream import ModuleOp
+from ....ir.well_known import ENTRY
+from ....passes.analysis.waiting import Moments, moments
+from ....passes.planner.limits import Limits
+from ....passes.planner.network import MemoryOfFunction, memory_of
+from ....passes.recompute import is_repeatable
+
+Bytes = NDArray[np.int64]
+
+SMALL = 8
+"""A value is computed again from values that are smaller by this factor; those then live on."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """The results of an operation in memory.
+
+    Attributes:
+        lives: for each result, its first and last moment and its bytes on a tile.
+        readers: the index in the block of each operation that reads a result, in order.
+    """
+
+    lives: tuple[tuple[int, int, int], ...]
+    readers: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all results."""
+        return sum(size for _, _, size in self.lives)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is computed again.
+
+    Attributes:
+        late: operations that are copied after long waits.
+        apart: operations that are copied for each reader.
+    """
+
+    late: frozenset[Operation] = frozenset()
+    apart: frozenset[Operation] = frozenset()
+
+    def __or__(self, other: Asked) -> Asked:
+        return Asked(self.late | other.late, self.apart | other.apart)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The memory over time, and what it costs.
+
+    Attributes:
+        live: bytes at each moment of the function, with what the operation of the moment takes.
+        cycles: of all copies.
+        copies: each operation that is copied, with the index before which its copy runs.
+        is_legal: whether no copy reads a large state after it has changed.
+    """
+
+    live: Bytes
+    cycles: float
+    copies: tuple[tuple[Operation, int], ...]
+    is_legal: bool
+
+    @property
+    def peak(self) -> int:
+        """The most bytes at any moment."""
+        return int(self.live.max(initial=0))
+
+
+@dataclass
+class MemoryOverTime:
+    """The memory of the entry function, and the operations of one block that could be repeated.
+
+    Attributes:
+        when: the moments of the block in which most bytes are live.
+        values: what the operations of this block leave in memory.
+        cycles, own: cycles and temporary bytes of each operation of this block.
+        live: bytes of all values at each moment, if nothing is computed again.
+        temporary: bytes that the operation of each moment takes beside its results' readers.
+        at: the moment of each index of the block.
+        stores: for each state that the block stores to, the index of the first store.
+    """
+
+    when: Moments
+    values: dict[SSAValue | Operation, Value]
+    cycles: dict[Operation, float]
+    own: dict[Operation, int]
+    live: Bytes
+    temporary: Bytes
+    at: tuple[int, ...]
+    stores: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def candidates(self) -> Iterator[Operation]:
+        """The operations that can be repeated, in order."""
+        return (op for op in self.when.ops if op in self.cycles and is_repeatable(op))
+
+    def with_again(self, asked: Asked) -> Estimate:
+        """The memory over time if some operations are repeated."""
+        live, temporary = self.live.copy(), self.temporary.copy()
+        late: dict[SSAValue | Operation, list[int]] = {}
+        copies: list[tuple[Operation, int]] = []
+        cycles = 0.0
+        for op in reversed(self.when.ops):
+            if op not in asked.late and op not in asked.apart:
+                continue
+            value, more = self.values[op], sorted(late.pop(op, ()))
+            own = self.own[op]
+            if op in asked.apart:
+                # Each reader computes it, so that it is never stored, and its operands live on.
+                self._end(live, value)
+                temporary[self.at[self.when.index[op]]] = 0
+                own = max(own - value.bytes, 0)
+                places = [*dict.fromkeys(value.readers)]
+                stays: list[list[int]] = [[place] for place in (*places, *more)]
+                cycles -= self.cycles[op]
+            else:
+                first, *stays = self._stays(value.readers, more)
+                self._cut(live, value, first)
+            for stay in stays:
+                moment, last = self.at[stay[0]], self.at[stay[-1]]
+                temporary[moment] = max(temporary[moment], own)
+                if op not in asked.apart:
+                    live[moment : last + 1] += value.bytes
+                copies.append((op, stay[0]))
+                cycles += self.cycles[op]
+                for source in sources(op):
+                    late.setdefault(source, []).append(stay[0])
+        for source, places in late.items():
+            if source in self.values:
+                last = self.at[max(places)]
+                for _, end, size in self.values[source].lives:
+                    live[end + 1 : last + 1] += size
+        return Estimate(live + temporary, cycles, tuple(copies), self._is_legal(copies))
+
+    def _stays(self, readers: Collection[int], more: Collection[int]) -> list[list[int]]:
+        """The readers of an operation, cut at each long wait.
+
+        Args:
+            more: copies that read it too.
+        """
+        every = sorted([(at, False) for at in readers] + [(at, True) for at in more])
+        places = [at for at, _ in every]
+        ends = self.when.ends(places, [hasty for _, hasty in every])
+        return [places[a:b] for a, b in pairwise((0, *ends))] or [[]]
+
+    def _cut(self, live: Bytes, value: Value, stay: Collection[int]) -> None:
+        """End the life of a value with the last reader of its first stay."""
+        last = self.at[max(stay)] if stay else -1
+        for start, end, size in value.lives:
+            live[max(last, start) + 1 : end + 1] -= size
+            # A copy may read the value later than any reader did.
+            live[end + 1 : last + 1] += size
+
+    def _end(self, live: Bytes, value: Value) -> None:
+        """End the life of a value before it begins."""
+        for start, end, size in value.lives:
+            live[start : end + 1] -= size
+
+    def _is_legal(self, copies: Collection[tuple[Operation, int]]) -> bool:
+        """Whether no copy reads the old value of a state that has changed, unless it is small."""
+        return all(
+            self.stores.get(source.state.string_value(), place) >= place
+            or SMALL * bytes_once(source.result) <= sum(map(bytes_once, op.results))
+            for op, place in copies
+            for source in sources(op)
+            if isinstance(source, nn.LoadOp)
+        )
+
+    def waiting(self, moment: int) -> Iterator[Operation]:
+        """The operations whose results are live or made at a moment, largest first."""
+        found = [op for op in self.candidates if self._lives(op, moment)]
+        yield from sorted(found, key=lambda op: -self.values[op].bytes)
+
+    def _lives(self, op: Operation, moment: int) -> bool:
+        made = self.at[self.when.index[op]]
+        return any(made <= moment <= b for _, b, _ in self.values[op].lives)
+
+    def lives_at(self, source: SSAValue | Operation, index: int) -> bool:
+        """Whether a value exists at an index of the block anyway."""
+        if isinstance(source, nn.LoadOp | nn.ConstantOp) or source not in self.values:
+            return True
+        return any(end >= self.at[index] for _, end, _ in self.values[source].lives)
+
+    def late(self, op: Operation) -> list[int]:
+        """The indices before which an operation would be copied on its own."""
+        return [stay[0] for stay in self._stays(self.values[op].readers, ())[1:]]
+
+
+def memory_over_time(module: ModuleOp, target: Target) -> MemoryOverTime | None:
+    """The memory of a planned program; None if no operation of it can be repeated.
+
+    Args:
+        module: at nn, with a plan on every operator and groups as single operations.
+    """
+    memory = memory_of(module, target, Limits(), ENTRY)
+    if not len(memory.live):
+        return None
+    block = _fullest_block(memory)
+    if block is None:
+        return None
+    return _of_block(memory, block)
+
+
+def _fullest_block(memory: MemoryOfFunction) -> Block | None:
+    """The block that runs when most bytes are live."""
+    fullest = int(np.argmax(memory.live + memory.temporary))
+    before = [op for op, moment in memory.moments.items() if moment <= fullest]
+    return max(before, key=lambda op: memory.moments[op]).parent if before else None
+
+
+def _of_block(memory: MemoryOfFunction, block: Block) -> MemoryOverTime:
+    when = moments(block)
+    following = len(memory.live) - 1
+    at: list[int] = []
+    for op in reversed(when.ops):
+        following = memory.moments.get(op, following)
+        at.append(following)
+    at.reverse()
+    values: dict[SSAValue | Operation, Value] = {}
+    for owner in (*block.args, *when.ops):
+        results = (owner,) if isinstance(owner, SSAValue) else owner.results
+        lives = tuple(memory.lives[v] for v in results if v in memory.lives)
+        if lives:
+            readers = sorted(r.at for v in results for r in when.readers_in_any_shape(v))
+            values[owner] = Value(lives, tuple(readers))
+    inside = {op for op in memory.moments if op.parent is block and op in values}
+    stores: dict[str, int] = {}
+    for i, op in enumerate(when.ops):
+        if isinstance(op, nn.StoreOp):
+            stores.setdefault(op.state.string_value(), i)
+    return MemoryOverTime(
+        when,
+        values,
+        {op: memory.cycles[op] for op in inside},
+        {op: memory.own[op] for op in inside},
+        memory.live,
+        memory.temporary,
+        tuple(at),
+        stores,
+    )
+
+
+def bytes_once(value: SSAValue) -> int:
+    """The bytes of all elements of a value, without replicas."""
+    return prod(nn.shape_of(value)) * numpy_dtype(nn.element_of(value)).itemsize
+
+
+def sources(op: Operation) -> Iterator[SSAValue | Operation]:
+    """What makes each operand of an operation, looking through reshapes."""
+    for value in op.operands:
+        while isinstance(value, OpResult) and isinstance(value.op, Reinterpretation):
+            (value,) = value.op.operands
+        yield value.op if isinstance(value, OpResult) else value

@@ -1,0 +1,74 @@
+"""What a program recomputes, recorded as an attribute of its module for reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute
+
+from ....ir.upstream import ModuleOp
+
+ATTRIBUTE = "abele.recomputed"
+"""The module's attribute."""
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """One choice, with its estimated effect at the time of choosing.
+
+    Attributes:
+        nodes, apart: as of the pass recompute.
+        bytes: what it saves on the fullest tile at its fullest moment.
+        cycles: what it costs.
+    """
+
+    nodes: tuple[str, ...]
+    apart: tuple[str, ...]
+    bytes: int
+    cycles: int
+
+    def __str__(self) -> str:
+        what = [*self.nodes, *(f"{name} for each reader" for name in self.apart)]
+        return f"{', '.join(what)}: {self.bytes:,} bytes for {self.cycles:,} cycles"
+
+
+def write_recomputed(module: ModuleOp, choices: tuple[Recomputed, ...]) -> None:
+    """Record choices on a module."""
+    module.attributes[ATTRIBUTE] = ArrayAttr(
+        [
+            DictionaryAttr(
+                {
+                    "nodes": ArrayAttr(map(StringAttr, each.nodes)),
+                    "apart": ArrayAttr(map(StringAttr, each.apart)),
+                    "bytes": IntegerAttr(each.bytes, i64),
+                    "cycles": IntegerAttr(each.cycles, i64),
+                }
+            )
+            for each in choices
+        ]
+    )
+
+
+def read_recomputed(module: ModuleOp) -> tuple[Recomputed, ...]:
+    """The choices recorded on a module. Entries of another form are skipped."""
+    written = module.attributes.get(ATTRIBUTE)
+    if not isinstance(written, ArrayAttr):
+        return ()
+    found: list[Recomputed] = []
+    for each in cast(ArrayAttr[Attribute], written):
+        if isinstance(each, DictionaryAttr):
+            numbers = [each.data.get(key) for key in ("bytes", "cycles")]
+            size, cycles = (n.value.data if isinstance(n, IntegerAttr) else -1 for n in numbers)
+            names = (_names(each.data.get(key)) for key in ("nodes", "apart"))
+            if min(size, cycles) >= 0:
+                found.append(Recomputed(*names, size, cycles))
+    return tuple(found)
+
+
+def _names(written: Attribute | None) -> tuple[str, ...]:
+    if not isinstance(written, ArrayAttr):
+        return ()
+    every = cast(ArrayAttr[Attribute], written)
+    return tuple(name.data for name in every if isinstance(name, StringAttr))
