@@ -61,9 +61,9 @@ def read_recomputed(module: ModuleOp) -> tuple[Recomputed, ...]:
         if isinstance(each, DictionaryAttr):
             numbers = [each.data.get(key) for key in ("bytes", "cycles")]
             size, cycles = (n.value.data if isinstance(n, IntegerAttr) else -1 for n in numbers)
-            names = (_names(each.data.get(key)) for key in ("nodes", "apart"))
+            nodes, apart = _names(each.data.get("nodes")), _names(each.data.get("apart"))
             if min(size, cycles) >= 0:
-                found.append(Recomputed(*names, size, cycles))
+                found.append(Recomputed(nodes, apart, size, cycles))
     return tuple(found)
 
 
