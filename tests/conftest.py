@@ -46,7 +46,7 @@ settings.register_profile(
 )
 settings.load_profile("abele")
 
-from kept_kernels import compile_once, kernels_of_earlier_runs  # noqa: E402
+from kept_kernels import compile_once, kept_folder, kernels_of_earlier_runs  # noqa: E402
 
 pytest_plugins = ["cost_log", "skip_reasons"]
 
@@ -108,7 +108,7 @@ def _shared_cache(
     """One cache of calibrated networks and of kernels per run, which all workers share.
 
     Calibrating a network takes up to 12 s, and compiling all kernels 50 s. A cache of earlier runs
-    could hide a mistake, so only kernels can be kept: see kernels_of_earlier_runs.
+    could hide a mistake, so only kernels are kept: see kernels_of_earlier_runs.
     """
     folder = tmp_path_factory.getbasetemp()
     # Each worker has a folder of its own below the folder of the run.
@@ -119,7 +119,7 @@ def _shared_cache(
         patch.setenv("ABELE_CACHE", str(folder / "abele-cache"))
         # A program of another test could hide a mistake in compiling.
         patch.setenv("ABELE_CACHE_BYTES", "0")
-        with kernels_of_earlier_runs(folder / "abele-cache"):
+        with kernels_of_earlier_runs(folder / "abele-cache", kept_folder(request.config)):
             if works and len(request.session.items) > MANY:
                 compile_once(folder / "kernels.lock")
             yield
