@@ -216,7 +216,9 @@ def bytes_of(array: Array) -> memoryview:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
-def file_parts(metadata: Mapping[str, str], arrays: Mapping[str, Array]) -> Iterable[bytes]:
+def file_parts(
+    metadata: Mapping[str, str], arrays: Mapping[str, Array]
+) -> Iterable[bytes | memoryview]:
     """The bytes of a file with these tensors, in pieces."""
     header = {METADATA: dict(metadata)} if metadata else {}
     text = json.dumps({**header, **entries_of(arrays)}).encode()

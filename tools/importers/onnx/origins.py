@@ -36,6 +36,9 @@ NAMESPACE = "namespace"
 STACK = "pkg.torch.onnx.stack_trace"
 """The property with the stack of calls in which a node was made."""
 
+RULE = "pkg.onnxscript.rewriter.rule_name"
+"""The property that names the rule by which the newer exporter has rewritten a node."""
+
 _SCOPE = re.compile(r"'([^'\\]*)'|\"([^\"\\]*)\"")
 
 _SCOPES = re.compile(rf"\[(?:{_SCOPE.pattern}|, )*\]")
@@ -89,12 +92,12 @@ def source_texts(model: onnx.ModelProto) -> dict[str, str]:
 
 def _line(node: onnx.NodeProto) -> SourceLine | None:
     """The line of Python that made a node. The older exporter writes it with verbose=True only."""
-    stack = _properties(node).get(STACK)
+    stack = properties_of(node).get(STACK)
     return users_traced_line(node.doc_string) if stack is None else users_line(stack)
 
 
-def _properties(node: onnx.NodeProto) -> Mapping[str, str]:
-    """The properties of a node that are read here."""
+def properties_of(node: onnx.NodeProto) -> Mapping[str, str]:
+    """The properties of a node that abele reads."""
     pairs = cast("Iterator[tuple[object, object]]", ((p.key, p.value) for p in node.metadata_props))
     # protobuf returns what is not UTF-8 as bytes.
     return {str(key): text for key, text in pairs if key in _READ and isinstance(text, str)}
@@ -102,7 +105,7 @@ def _properties(node: onnx.NodeProto) -> Mapping[str, str]:
 
 def _module(node: onnx.NodeProto, exported_by: str) -> tuple[str, str] | None:
     """The path of a node's module, and what the node does in it; None if they are not known."""
-    properties = _properties(node)
+    properties = properties_of(node)
     for key, scopes_of in _SCOPES_IN.items():
         scopes = list(scopes_of(properties.get(key, "")[: MOST_SCOPES + 1]))
         if scopes:
@@ -137,16 +140,26 @@ def _listed_scopes(text: str) -> Iterator[str]:
         yield from (one or other for one, other in _SCOPE.findall(text))
 
 
-def _typed_scopes(text: str) -> Iterator[str]:
-    """The scopes in ": net.Net/blocks.0: net.Block/linear: aten.linear.default"."""
+def typed_scopes(text: str) -> Iterator[tuple[str, str]]:
+    """The scopes and their classes in ": net.Net/blocks.0: net.Block/linear: aten.linear.default".
+
+    None of a text that is too long.
+    """
     if ": " in text and len(text) <= MOST_SCOPES:
-        yield from (each.partition(":")[0] for each in text.split("/"))
+        for each in text.split("/"):
+            scope, _, kind = each.partition(":")
+            yield scope, kind.strip()
+
+
+def _scopes(text: str) -> Iterator[str]:
+    """The scopes in a text as for typed_scopes."""
+    return (scope for scope, _ in typed_scopes(text))
 
 
 _SCOPES_IN: Mapping[str, Callable[[str], Iterator[str]]] = {
     MODULES: _listed_scopes,
-    NAMESPACE: _typed_scopes,
+    NAMESPACE: _scopes,
 }
 """What lists the modules around a node, the outermost first, by the property that it reads."""
 
-_READ = frozenset((*_SCOPES_IN, STACK))
+_READ = frozenset((*_SCOPES_IN, STACK, RULE))

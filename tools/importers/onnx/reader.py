@@ -28,11 +28,13 @@ from ..binding import Sizes, bind_lengths, bound_values, input_sizes, largest
 from ..bounds import GivenSize
 from ..building import Known, Value
 from ..errors import UnsupportedError
+from ..folded_modules import warnings_of
 from ..front_end import Reading, weigh_nothing
 from ..given_weights import given_weights
 from ..huge_weights import WeightCheck
 from ..uses import Use, Used, gathered
 from .declared import Declared
+from .folded import folded_in
 from .functions import check_calls, check_function, identity, inlined, is_function, model_functions
 from .inputs import signature_of, signatures
 from .model_file import ModelFile, read_model_file
@@ -207,10 +209,17 @@ def import_onnx(
         partial_weights: whether the model and `weights` may each have weights that the other lacks.
     """
     place = "<model>" if isinstance(model, onnx.ModelProto) else str(model)
-    more = {} if check is None else {"check": check}
     given = None if weights is None else given_weights(weights, partial_weights)
     reading = Reading(
-        context, place, dims or {}, values or {}, batch, lenient, training, given, **more
+        context,
+        place,
+        dims or {},
+        values or {},
+        batch,
+        lenient,
+        training,
+        given,
+        check=check or weigh_nothing,
     )
     module = read_onnx(model, reading)
     if given is not None:
@@ -260,6 +269,8 @@ def _import(file: ModelFile, folder: Path | None, reading: Reading, prepare: Pre
         check_valid(model, graph, nodes, ONNX_OPERATORS)
     declarations = () if lenient else (*proto.input, *proto.value_info, *proto.output)
     given, values = _bindings(proto, reading)
+    if reading.training:
+        reading.notes.extend(warnings_of(folded_in(model), place))
     graph.watcher = prepare(given)
     declared = Declared(declarations, given.fixed)
     _read_values(file, graph, given, values, declared)

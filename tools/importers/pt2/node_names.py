@@ -24,6 +24,11 @@ def module_of(call: Call) -> str:
     return module_path(path) or ""
 
 
+def class_of(call: Call) -> str:
+    """The class of the innermost module around a node; "" if the file does not name it."""
+    return call.modules.rpartition(SEPARATOR)[2].rpartition(",")[2].strip()
+
+
 def node_names(calls: Sequence[Call], taken: Names | None = None) -> list[str]:
     """A name for each node: the path of its module, and the operator if a module has several.
 

@@ -24,6 +24,7 @@ from ..batching import Prepare, read_with_batch
 from ..binding import Sizes, bind_lengths, bound_values, largest
 from ..building import Known, Names, NodeBuilder, Value, dtype_of, shape_of
 from ..errors import UnsupportedError
+from ..folded_modules import Called, folded_modules, warnings_of
 from ..front_end import Reading, weigh_nothing
 from ..huge_weights import WeightCheck
 from ..length_values import emitted_length
@@ -44,7 +45,7 @@ from .aten_node import (
 )
 from .expressions import value_of
 from .free_sizes import FreeSizes
-from .node_names import line_of, location_of, node_names
+from .node_names import class_of, line_of, location_of, module_of, node_names
 from .operators import ATEN, OPERATORS, is_in_place, sized_importer_of
 from .payloads import dtype_of_code, payload_array, shape_of_meta
 from .promotion import Size, Undecided
@@ -88,6 +89,9 @@ def _import(archive: Archive, program: Program, reading: Reading, prepare: Prepa
     _check_operators(graph, program.graph)
     weights = _weights(archive, program, graph.program, reading.check)
     scope, sizes = _begun(graph, program, weights, reading)
+    if reading.training:
+        called = (Called(module_of(c), class_of(c), c.target) for c in nodes_in(program.graph))
+        reading.notes.extend(warnings_of(folded_modules(called), reading.place))
     graph.program.watcher = prepare(sizes)
     _add_inputs(scope, sizes)
     _run(scope, program.graph)
