@@ -274,6 +274,18 @@ class Mac(Unit):
 
 
 @dataclass(frozen=True)
+class Rounding:
+    """What the machine does when it stores narrow floats."""
+
+    overflow: int = fact(
+        1,
+        PUBLISHED,
+        "Graphcore, TensorFlow guide: halves clip; 0: infinity, 1: largest number, 2: NaN",
+        (0, 2),
+    )
+
+
+@dataclass(frozen=True)
 class Outer(Unit):
     """Outer products on the workers. Slow rows are priced in half cycles per element."""
 

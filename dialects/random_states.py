@@ -1,4 +1,6 @@
-"""The states of a program that draws random numbers: its seed, and the number of its run."""
+"""The states of a program that draws random numbers or rounds stochastically: a seed, and the
+number of the run.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,27 @@ SEED = "random.seed"
 STEP = "random.step"
 """The name of the state that counts the runs, of ui32."""
 
+ROUNDING_SEED = "rounding.seed"
+"""The name of the state from which the words of stochastic roundings follow, of f32: a whole number
+below 2^23."""
+
+ROUNDING_STEP = "rounding.step"
+"""The name of the state that counts the runs of a program that rounds stochastically, of f32. It
+stays at 2^24, from where on the runs draw the same words."""
+
+
+def rounding_seed(seed: int) -> int:
+    """The number below 2^23 that stands for a seed in roundings; close seeds are far apart."""
+    return (seed * 0x9E3779B1 & 0xFFFFFFFF) >> 9
+
 
 def set_seed(module: ModuleOp, seed: int) -> bool:
     """Change the seed with which a program of any level begins. Returns whether it has one."""
-    found = [each for each in first_values(module) if each.name == SEED]
+    values = {
+        SEED: np.array(seed, np.uint32),
+        ROUNDING_SEED: np.array(rounding_seed(seed), np.float32),
+    }
+    found = [each for each in first_values(module) if each.name in values]
     for each in found:
-        each.set(BlobAttr(Blob(np.array(seed, np.uint32))))
+        each.set(BlobAttr(Blob(values[each.name])))
     return bool(found)

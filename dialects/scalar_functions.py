@@ -108,6 +108,10 @@ class Mathematics:
         saturating: the parameters that may themselves be results, such as a limit. In a type whose
             range they exceed, they become its largest finite number. A factor is not one of them: a
             large factor may give a small result.
+        keeps: whether each result is an operand, its magnitude, or a whole number that every type
+            holds, so that no rounding to the operands' type changes it.
+        rounds: whether the function rounds to the numbers of a narrower type, as a store of such
+            elements does. Arithmetic without rounding leaves it out, and it costs no cycles.
         stored: whether the function takes elements of every type, including the types that are only
             stored (see dialects/dtypes.py).
         samples: parameters that test programs use; () for any.
@@ -136,6 +140,8 @@ class Mathematics:
     far: bool = False
     whole: bool = False
     saturating: tuple[int, ...] = ()
+    keeps: bool = False
+    rounds: bool = False
     stored: bool = False
     samples: tuple[Parameters, ...] = ()
     slopes: tuple[Slope, ...] = ()
@@ -276,6 +282,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         degree=_alike,
         whole=True,
         stored=True,
+        keeps=True,
         slopes=(lambda s: s.g,),
     ),
     # The bits of the operand as another type: nothing is known of the number.
@@ -334,6 +341,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         chain=(0, 1),
         degree=_alike,
         whole=True,
+        keeps=True,
         slopes=(of_largest, of_largest_second),
     ),
     Mathematics(
@@ -345,6 +353,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         chain=(0, 1),
         degree=_alike,
         whole=True,
+        keeps=True,
         slopes=(of_largest_second, of_largest),
     ),
     Mathematics(
@@ -365,6 +374,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         carries_identity_of=("sum",),
         degree=_alike,
         whole=True,
+        keeps=True,
         slopes=(lambda s: where_positive(s.y, s.g),),
     ),
     Mathematics("exp", 1, ends_decide=True, chain=(0,), far=True, slopes=(lambda s: s.g * s.y,)),
@@ -410,6 +420,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         carries_identity_of=("sum",),
         degree=_alike,
         whole=True,
+        keeps=True,
         slopes=(lambda s: -s.g,),
     ),
     Mathematics(
@@ -421,6 +432,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         carries_identity_of=("sum", "prod"),
         degree=_alike,
         whole=True,
+        keeps=True,
         slopes=(lambda s: s.g * call("sign", s.a),),
     ),
     Mathematics(
@@ -464,6 +476,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         degree=_chosen,
         whole=True,
         stored=True,
+        keeps=True,
         slopes=(
             zero,
             lambda s: call("select", s.a, s.g, ZERO),
@@ -622,6 +635,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         ends_decide=True,
         chain=(0, 1),
         whole=True,
+        keeps=True,
         slopes=(zero, lambda s: where_positive(s.a, s.g)),
     ),
     Mathematics(
@@ -631,10 +645,37 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         ends_decide=True,
         meets=True,
         whole=True,
+        keeps=True,
         slopes=(zero, zero, lambda s: call("match", s.a, s.b, s.g)),
     ),
     # Bits without any order, which depend on all bits of the operands.
     Mathematics("random_bits", 3, parameters=1, whole=True, samples=((0.0,), (3.0,))),
+    # Roundings to the numbers of a narrower type: parameters are its digits, its least exponent,
+    # its largest number and the rule of overflow. The gradient passes as it is.
+    Mathematics(
+        "to_nearest",
+        1,
+        parameters=4,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum",),
+        rounds=True,
+        samples=((11.0, -14.0, 65504.0, 0.0), (11.0, -14.0, 65504.0, 1.0), (4.0, -7.0, 240.0, 2.0)),
+        slopes=(lambda s: s.g,),
+    ),
+    # First a key; further operands are the place of an element and two words of the step. Two
+    # values that are close differ by one step at most, because they get the same word.
+    Mathematics(
+        "stochastic",
+        5,
+        parameters=5,
+        steepest=1.0,
+        chain=(0,),
+        carries_identity_of=("sum",),
+        rounds=True,
+        samples=((0.0, 11.0, -14.0, 65504.0, 0.0), (7.0, 11.0, -14.0, 65504.0, 1.0)),
+        slopes=(lambda s: s.g, zero, zero, zero, zero),
+    ),
 )
 """The functions that a body may name, users' included, by name."""
 

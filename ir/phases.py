@@ -25,6 +25,7 @@ PHASES = (FORWARD, BACKWARD, UPDATE)
 STEPS: Mapping[str, str] = {
     "backward": BACKWARD,
     "clip": UPDATE,
+    "loss_scale": UPDATE,
     "unbiased": UPDATE,
     "update": UPDATE,
 }

@@ -24,6 +24,7 @@ from ..ir.blob import Blob
 from ..ir.context import AbeleContext
 from ..ir.edit import Edit, source_at
 from ..ir.number_attr import float_attr
+from ..ir.phases import UPDATE, Phases
 from ..ir.provenance import at, locate
 from ..ir.rewriting import may_rewrite
 from ..ir.upstream import Context, ModuleOp, ModulePass, Rewriter
@@ -51,6 +52,10 @@ class NarrowFloats(ModulePass):
     Elementwise operations that read such a value compute in float32, and round their result.
     Results of branches, loops and functions are rounded too.
 
+    A step of training updates its weights in float32, so that small updates are not lost; the
+    weights and what the optimiser keeps stay float32 (master weights). With `states=narrow` they
+    become narrow too, and so do the updates.
+
         %1 = nn.relu %x : tensor<4xf32>
 
         %0 = nn.cast %x : tensor<4xf16>
@@ -59,6 +64,7 @@ class NarrowFloats(ModulePass):
 
     Attributes:
         to: the narrower type.
+        states: whether states with axes that a program changes stay wide, or become narrow.
     """
 
     name = "narrow-floats"
@@ -67,6 +73,7 @@ class NarrowFloats(ModulePass):
     wide_sums = True
 
     to: Literal["f16", "bf16"] = "f16"
+    states: Literal["wide", "narrow"] = "wide"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module: rewrite operations one by one, and functions with their calls.
@@ -76,6 +83,11 @@ class NarrowFloats(ModulePass):
         narrowing = _Narrowing(op, ELEMENTS[self.to], ctx)
         dtype = numpy_dtype(narrowing.element)
         wide = wide_operations(op, fixed_values(op, narrowing.stored), dtype)
+        if self.states == "wide":
+            phases = Phases.of(op)
+            wide |= {each for each in op.walk() if phases.phase(each) == UPDATE}
+        else:
+            _narrow_states(narrowing)
         for each in tuple(op.walk()):
             rewrite_of = _REWRITES.get(type(each), _narrow_operation)
             if each not in wide and may_rewrite():
@@ -215,6 +227,32 @@ class _Narrowing:
         locate(constant, value.op)
         edit.inserted(constant)
         return constant.result
+
+
+def _narrow_states(narrowing: _Narrowing) -> None:
+    """Let the program keep the states that it changes in the narrow type. Counters stay wide."""
+    module, context = narrowing.module, narrowing.context
+    dtype = numpy_dtype(narrowing.element)
+    # The values of the other states are found before any state changes its type.
+    changing, _ = changing_states(module), narrowing.stored
+    for state in [op for op in module.body.block.ops if isinstance(op, nn.StateOp)]:
+        name = state.sym_name.data
+        is_kept = nn.element_of(state.elements) != f32 or not nn.shape_of(state.elements)
+        if name not in changing or is_kept or not may_rewrite():
+            continue
+        with Edit(source_at("narrow a state", _narrow_states), state) as edit:
+            held = state.value.array.astype(dtype)
+            blob = context.blobs.add(held) if isinstance(context, AbeleContext) else Blob(held)
+            made = nn.StateOp(name, blob)
+            state.properties.update(made.properties)
+            edit.modified(state)
+            for op in [*module.walk()]:
+                if isinstance(op, nn.LoadOp) and op.state.string_value() == name:
+                    edit.modified(op)
+                    narrowing.retype(op.result, edit)
+                elif isinstance(op, nn.StoreOp) and op.state.string_value() == name:
+                    edit.modified(op)
+                    narrowing.give(op, 0, edit)
 
 
 def _float32_places(values: Iterable[SSAValue]) -> list[int]:

@@ -38,6 +38,8 @@ from .gradients.control_flow import Flow, function_of
 from .gradients.emit import Emitter
 from .gradients.iteration_rows import widened
 from .gradients.loads import load_in_front
+from .gradients.loss_scale import STATE as LOSS_SCALE
+from .gradients.loss_scale import LossScale, Scaling
 from .gradients.losses import (
     LOSSES,
     REDUCTIONS,
@@ -103,6 +105,10 @@ class Train(ModulePass, Settings, Numbers):
         schedule: the host gives the learning rate at each step, as the input learning_rate.
         freeze: patterns of the names of states that are not trained.
         clip_norm: the largest norm of all gradients together; 0 for none.
+        loss_scale: the power of two by which gradients are larger while they are computed, so that
+            float16 holds small ones.
+        scaling: whether that scale stays, or is the first one of a scale that follows the largest
+            gradients.
         batch_statistics: the weight of a batch's statistics in the update of the running ones.
         outputs: whether the program also returns its outputs.
         update: whether the weights are updated; if not, the program computes as it does after
@@ -130,6 +136,8 @@ class Train(ModulePass, Settings, Numbers):
     schedule: bool = False
     freeze: tuple[str, ...] = ()
     clip_norm: float = 0.0
+    loss_scale: float = 1.0
+    scaling: Scaling = "static"
     batch_statistics: float = 0.1
     outputs: bool = False
     update: bool = True
@@ -180,8 +188,14 @@ class Train(ModulePass, Settings, Numbers):
         for each in ("micro_batches", "steps"):
             if getattr(self, each) < 1:
                 raise InputError(f"{each} {getattr(self, each)}; need 1 or more")
+        _ = self.scale
         if self.batch_axes and self.micro_batches == 1:
             raise InputError("batch_axes without micro_batches; need both, or neither")
+
+    @property
+    def scale(self) -> LossScale:
+        """The scale of the loss. Raises InputError for one that cannot be."""
+        return LossScale(self.loss_scale, self.scaling)
 
 
 @dataclass
@@ -226,8 +240,9 @@ class _Step:
         decompose_on_the_way(main, every, [loss])
         loss = outputs_of(main)[LOSS]
         emit = Emitter(self.edit, end_of(main), end_of(main))
+        scale = options.scale.load(emit)
         found = Backward(emit, Flow(self.module, options.recompute)).run(
-            main.body.block, every, [(loss, emit.ones_like(loss))]
+            main.body.block, every, [(loss, options.scale.given(emit, loss, scale))]
         )
         gradients: dict[str, SSAValue] = {}
         for state, values in loads.items():
@@ -244,7 +259,7 @@ class _Step:
             raise InputError("train: the loss depends on no weight that is trained")
         if parts is not None:
             gradients = self._over_parts(parts, loads, gradients)
-        self._update(loads, gradients)
+        self._update(loads, gradients, scale)
 
     def _describe(self, output: str, read: SSAValue, inside: bool) -> None:
         """Record on the module what the host needs to know: see SETTINGS."""
@@ -447,12 +462,28 @@ class _Step:
 
     # Updates
 
-    def _update(self, loads: dict[str, list[SSAValue]], gradients: dict[str, SSAValue]) -> None:
+    def _update(
+        self,
+        loads: dict[str, list[SSAValue]],
+        gradients: dict[str, SSAValue],
+        loss_scale: SSAValue | None,
+    ) -> None:
         """Update the weights at the end of the program; `update-early` decides where that is."""
         block = self.main.body.block
         rate: float | SSAValue = self.options.learning_rate
         if self.options.schedule:
             rate = self._input(RATE, nn.tensor((), f32))
+        states = self.options.scale.states
+        if loss_scale is not None:
+            emit = Emitter(self.edit, end_of(self.main), end_of(self.main), "loss_scale")
+            following = self.options.scale.next(emit, list(gradients.values()), loss_scale)
+            emit.insert(nn.StoreOp(following, LOSS_SCALE))
+        if not self.options.scale.is_none:
+            for name, gradient in gradients.items():
+                source = loads[name][0].owner
+                assert isinstance(source, Operation)
+                emit = Emitter(self.edit, end_of(self.main), source, UPDATE)
+                gradients[name] = self.options.scale.divided(emit, gradient, loss_scale)
         if self.options.clip_norm:
             emit = Emitter(self.edit, end_of(self.main), end_of(self.main), "clip")
             factor = clip_factor(emit, list(gradients.values()), self.options.clip_norm)
@@ -461,7 +492,6 @@ class _Step:
                 if nn.element_of(factor) != nn.element_of(gradient):
                     own = emit(nn.CastOp(factor, nn.element_of(gradient)))
                 gradients[name] = emit(nn.MulOp(gradient, own))
-        states: dict[str, np.ndarray] = {}
         known: dict[float, SSAValue] = {}
 
         def whole(beta: float) -> SSAValue:

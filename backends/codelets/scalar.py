@@ -33,6 +33,7 @@ from .conversion import (
     storage_dtype,
 )
 from .erf import erf
+from .float_rounding import one_step, round_stochastically, round_to_nearest
 from .functions import PROGRAMS
 from .loops import PUBLISHED, Loop, Loops, assumed, single, unrolled, vector
 from .philox import philox
@@ -833,6 +834,8 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     _function("gate", _gate, priced_as="less"),
     _function("match", _match, priced_as="equal"),
     _function("random_bits", _random_bits, priced_as=_PHILOX),
+    _function("to_nearest", round_to_nearest, priced_as="cast"),
+    _function("stochastic", round_stochastically, sensitivity=one_step, priced_as="cast"),
 )
 """The numerics and prices of all functions of FUNCTIONS, by name."""
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...dialects.abele import Plan
 from ...dialects.combiners import MEMBERS
+from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.grid import Cut
 from ...ir.support.arrays import Integers
@@ -33,7 +34,9 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
 
     The chain runs in the codelet that computes its first value: no further vertex starts, and the
     value is neither stored nor loaded in between (see cost.following_cycles). It computes in the
-    dtype of partial sums, 32 bits for narrower floats.
+    dtype of partial sums, 32 bits for narrower floats. Stages that round to a narrower type are
+    part of the store, which rounds in any case, by random words too (AI-Float white paper). The
+    words of a worker's own generator cost nothing; those that a key decides are the host's.
 
     Args:
         outputs: result elements of a tile.
@@ -44,10 +47,13 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
     name = partials_dtype(work.begun).name
     counted = {each.operand for each in work.structure.chain_coordinates()}
     place, known = work.structure.own_places, work.structure.body.chained_elements
-    for i, stage in enumerate(work.structure.body.then):
+    stages, rounded = work.structure.body.then, rounds(work.structure.body.function)
+    for i, stage in enumerate(stages):
         coordinates = len(counted.intersection(range(place, place + stage.extras)))
         place += stage.extras
-        if i < skip:
+        is_store = rounds(stage.function) or (rounded and bool(stage.element))
+        rounded = rounds(stage.function)
+        if i < skip or is_store:
             continue
         function = "cast" if stage.element else stage.function
         read = 1 + stage.extras - coordinates
@@ -59,6 +65,12 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
         if coordinates:
             counts[1, COORDINATE, name] += coordinates
     return cost.all_following_cycles(outputs, counts, work.target).astype(np.float64)
+
+
+def rounds(function: str) -> bool:
+    """Whether a function of a body or a stage only rounds to the numbers of a narrower type."""
+    known = FUNCTIONS.get(function)
+    return known is not None and known.rounds
 
 
 COORDINATE = "shift"
@@ -130,11 +142,13 @@ def _turn_cycles(
     if function == "identity" and operand != work.result:
         function = "cast"
     points = elements(shares, tuple(range(shares.shape[1]))) * threads
-    count = len(space.operands)
+    count, coordinates = len(space.operands), len(space.coordinates)
+    if rounds(function):
+        function, count, coordinates = "cast", 1, 0
     each = cost.elementwise_cycles(points, count, function, operand.name, target)
     if body.combiner is None:
         cycles = each.astype(np.float64)
-        for _ in space.coordinates:
+        for _ in range(coordinates):
             cycles += coordinate_cycles(points, operand.name, target)
         return cycles, np.full(len(shares), "")
     depth = elements(shares, space.of_kind("reduction"))

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from xdsl.ir import Operation
 
-from ...dialects.nn import CastOp, ConstantOp
+from ...dialects.nn import CastOp, ConstantOp, ElementwiseOp
+from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.structured import Movement, Reinterpretation, Structured
 from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import ModuleOp
@@ -78,6 +79,8 @@ def unrounded_value(op: Operation, operands: Sequence[Array], result: int = 0) -
         return _widened(converted(seen, dtype))
     if isinstance(op, CastOp):
         return converted(wide[0], kind)
+    if isinstance(op, ElementwiseOp) and FUNCTIONS[op.function].rounds:
+        return np.broadcast_to(wide[0], shape).copy()
     if isinstance(op, Structured):
         return converted(structure_value(op.structure(), wide, kind, shape, result), kind)
     if isinstance(op, Movement):

@@ -27,6 +27,7 @@ PRESET_VALUES: Mapping[str, Mapping[str, Own]] = {
         "tiles": Own(4, "assumed: small enough to look at every tile"),
         "memory.bytes_per_tile": Own(262_144, "assumed: Mk1's"),
         "memory.reserved_bytes": Own(16_384, f"assumed: {_RESERVED}"),
+        "rounding.overflow": Own(0, "assumed: IEEE 754"),
     },
     # GC2. Its clock and MAC rates follow from the published peaks.
     "mk1": {

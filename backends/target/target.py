@@ -38,6 +38,7 @@ from ..facts import (
     Memory,
     Outer,
     Reduction,
+    Rounding,
     Slic,
     Sorting,
     Unit,
@@ -90,6 +91,7 @@ class Target:
     lookup: Lookup = field(default=Lookup())
     sorting: Sorting = field(default=Sorting())
     copy: Copy = field(default=Copy())
+    rounding: Rounding = field(default=Rounding())
     host: Host = field(default=Host())
     measuring: Measuring = field(default=Measuring())
     fitted: Fitted = field(default=Fitted())

@@ -331,8 +331,14 @@ class TensorOp(IRDLOperation, ABC):
         """
         inferred = self._inferred()
         self._check_stored()
-        if tensor_of(self.result) != inferred:
+        if tensor_of(self.result) not in self._allowed_results(inferred):
             raise VerifyException(f"result type {self.result.type}; need {inferred}")
+
+    def _allowed_results(
+        self, inferred: TensorType[Attribute]
+    ) -> tuple[TensorType[Attribute], ...]:
+        """The types that the result may have."""
+        return (inferred,)
 
 
 def _only_moves(op: TensorOp) -> bool:

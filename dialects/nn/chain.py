@@ -11,13 +11,13 @@ from dataclasses import replace
 from math import prod
 from typing import final
 
-from xdsl.dialects.builtin import AnyFloat
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import AnyFloat, TensorType
+from xdsl.ir import Attribute, Operation
 
 from ...ir.geometry.space import AccessMap, AxisMap
 from ...ir.xdsl.cached_by_form import cached_by_form
 from ..structured import Structure, Structured
-from .base import PureTensorOp, Shape, element_of
+from .base import PureTensorOp, Shape, element_of, shape_of, tensor, wide_element
 
 CHAIN = " attr-dict `:` functional-type(operands, results)"
 """The end of the assembly format of every structured operation."""
@@ -35,7 +35,10 @@ class Followed(Structured, ABC):
 
 
 class ChainableOp(PureTensorOp, Followed, ABC):
-    """An operation with one result whose type and structure follow from its definition."""
+    """An operation with one result whose type and structure follow from its definition.
+
+    The result may also be f32 where narrower floats follow. It is then not rounded.
+    """
 
     @abstractmethod
     def core_structure(self) -> Structure:
@@ -46,6 +49,12 @@ class ChainableOp(PureTensorOp, Followed, ABC):
     def structure(self) -> Structure:
         """The space and body."""
         return self.core_structure()
+
+    def _allowed_results(
+        self, inferred: TensorType[Attribute]
+    ) -> tuple[TensorType[Attribute], ...]:
+        wide = wide_element(inferred.element_type)
+        return (inferred, tensor(shape_of(inferred), wide))
 
 
 def can_chain(op: Operation) -> bool:

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, i1, i32
+from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, f32, i1, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
+from ...ir.support.number_formats import Overflow, format_of
 from ...ir.support.number_kinds import bit_width
 from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
@@ -93,6 +94,7 @@ __all__ = [
     "ReciprocalOp",
     "ReluOp",
     "RoundOp",
+    "RoundingOp",
     "ScaleOp",
     "SelectOp",
     "ShiftLeftOp",
@@ -105,9 +107,11 @@ __all__ = [
     "SoftplusOp",
     "SqrtOp",
     "SquareOp",
+    "StochasticOp",
     "SubOp",
     "TanOp",
     "TanhOp",
+    "ToNearestOp",
     "UnaryOp",
 ]
 """What abele.dialects.nn exports."""
@@ -1119,9 +1123,141 @@ class RandomBitsOp(ElementwiseOp):
     def verify_(self) -> None:
         """Check also that the key is an integer of 32 bits."""
         super().verify_()
-        (key,) = self.parameters
-        if not (0 <= key < 2**32 and key.is_integer()):
-            raise VerifyException(f"key {key:g}; need a whole number from 0 to 2^32 - 1")
+        _check_key(self.parameters[0])
+
+
+FORMAT = ("digits", "least", "largest", "overflow")
+"""The properties that describe a narrower type and its rule of overflow."""
+
+
+class RoundingOp(ElementwiseOp, ABC):
+    """A float32 value as one of the two numbers of a narrower type around it, still as float32.
+
+    A cast to the narrower type that reads the result changes nothing.
+
+    Attributes:
+        digits: the digits of a significand of the narrower type, 11 for f16.
+        least: the exponent of its smallest normal number, -14 for f16.
+        largest: its largest finite number.
+        overflow: what a larger number becomes: 0 an infinity, 1 the largest number, 2 NaN.
+    """
+
+    digits = prop_def(NUMBER)
+    least = prop_def(NUMBER)
+    largest = prop_def(NUMBER)
+    overflow = prop_def(NUMBER)
+
+    @property
+    def result_numbers(self) -> tuple[str, ...]:
+        """None: the largest number is that of the narrower type."""
+        return ()
+
+    def result_element(self) -> Attribute:
+        """The element type of the operands, f32."""
+        for i, value in enumerate(self.operands):
+            if element_of(value) != f32:
+                raise Unmet(f"operand {i} has elements {element_of(value)}; need f32", f"{i}")
+        return f32
+
+    def verify_(self) -> None:
+        """Check also that the properties describe a type that float32 contains."""
+        super().verify_()
+        digits, least, largest, overflow = (number_of(self.properties[each]) for each in FORMAT)
+        if digits not in range(2, 25) or least not in range(-126, 127):
+            raise VerifyException(
+                f"digits {digits:g}, least {least:g}; need 2 to 24, and -126 to 126"
+            )
+        if not 2.0**least <= largest < float("inf"):
+            raise VerifyException(f"largest {largest:g}; need a normal number")
+        if overflow not in tuple(Overflow):
+            raise VerifyException(f"overflow {overflow:g}; need one of 0, 1 and 2")
+
+
+def format_numbers(element: Attribute, overflow: Overflow) -> dict[str, Attribute]:
+    """The properties of a rounding to an element type. Raises ValueError for one of no format."""
+    format_ = format_of(numpy_dtype(element))
+    given = format_.digits, format_.least, format_.largest, overflow
+    return {name: number(float(value)) for name, value in zip(FORMAT, given, strict=True)}
+
+
+@irdl_op_definition
+class ToNearestOp(RoundingOp):
+    """The nearest number of a narrower type; of two that are equally near, the even one.
+
+    Example: %1 = nn.to_nearest %0 digits 11.0 least -14.0 largest 65504.0 overflow 1.0 :
+    (tensor<4xf32>) -> tensor<4xf32>
+
+    Attributes:
+        value: of f32.
+    """
+
+    name = "nn.to_nearest"
+    PARAMETERS: ClassVar[tuple[str, ...]] = FORMAT
+    value = operand_def(TensorType)
+    assembly_format = (
+        "$value `digits` custom<Number>($digits) `least` custom<Number>($least) `largest`"
+        " custom<Number>($largest) `overflow` custom<Number>($overflow)" + CHAIN
+    )
+
+    def __init__(self, value: SSAValue, element: Attribute, overflow: Overflow):
+        super().__init__([value], format_numbers(element, overflow))
+
+
+@irdl_op_definition
+class StochasticOp(RoundingOp):
+    """One of the two numbers of a narrower type around each value, chosen by a random word.
+
+    The mean over all words is the value. The word is the first of Philox-4x32-10 (Salmon and
+    others, 2011) for the counter [column, row, low, 1] and the key [high, key]. So it is the same
+    however the operation is split or grouped, and in every copy of the operation. A machine has
+    words of its own, at no cost; abele prices those.
+
+    Example: %5 = nn.stochastic %x, %column, %row, %low, %high key 3.0 digits 11.0 least -14.0
+    largest 65504.0 overflow 1.0 : (tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>,
+    tensor<f32>) -> tensor<4xf32>
+
+    Attributes:
+        value: of f32.
+        column, row: whole numbers, of f32 as all operands: the place of an element.
+        low, high: two random words of the step, from 0 to 2^24 - 1. They broadcast with the others.
+        key: tells this operation from others of the step, 0 to 2^32 - 1.
+    """
+
+    name = "nn.stochastic"
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("key", *FORMAT)
+    value = operand_def(TensorType)
+    column = operand_def(TensorType)
+    row = operand_def(TensorType)
+    low = operand_def(TensorType)
+    high = operand_def(TensorType)
+    key = prop_def(NUMBER)
+    assembly_format = (
+        "$value `,` $column `,` $row `,` $low `,` $high `key` custom<Number>($key)"
+        " `digits` custom<Number>($digits) `least` custom<Number>($least)"
+        " `largest` custom<Number>($largest) `overflow` custom<Number>($overflow)" + CHAIN
+    )
+
+    def __init__(
+        self,
+        value: SSAValue,
+        place: tuple[SSAValue, SSAValue],
+        words: tuple[SSAValue, SSAValue],
+        key: float,
+        element: Attribute,
+        overflow: Overflow,
+    ):
+        numbers = format_numbers(element, overflow)
+        super().__init__([value, *place, *words], {"key": number(key), **numbers})
+
+    def verify_(self) -> None:
+        """Check also that the key is an integer of 32 bits."""
+        super().verify_()
+        _check_key(self.parameters[0])
+
+
+def _check_key(key: float) -> None:
+    if not (0 <= key < 2**32 and key.is_integer()):
+        raise VerifyException(f"key {key:g}; need a whole number from 0 to 2^32 - 1")
 
 
 ELEMENTWISE: tuple[type[PureTensorOp], ...] = tuple(

@@ -115,13 +115,19 @@ class ComputeOp(IRDLOperation, Followed):
 
     @property
     def is_of_one_type(self) -> bool:
-        """Whether all operands that are numbers have elements of the result's type."""
+        """Whether all operands that are numbers have elements of the result's type.
+
+        The result of a computation with narrower floats may also be f32, which is not rounded.
+        """
         body = self.body.data
         if body.function == "bitcast":
             return False
         numbers = self._function_inputs[FUNCTIONS[body.function].values :]
-        known = [element_of(value) for value in numbers]
-        return bool(known) and all(each == element_of(self.result) for each in known)
+        known, made = {element_of(value) for value in numbers}, element_of(self.result)
+        is_cast = body.function == "identity" and body.combiner is None
+        return len(known) == 1 and made in (
+            known if is_cast else {*known, *map(wide_element, known)}
+        )
 
     @property
     def _function_inputs(self) -> Sequence[SSAValue]:
@@ -153,8 +159,8 @@ class ComputeOp(IRDLOperation, Followed):
     def verify_(self) -> None:
         """Check that the space fits the tensors, and the body fits the space and the element types.
 
-        The result of a cast may have any element type, a sum or product of floats the type of the
-        operands or f32, and a sum of products of integers may be i32.
+        The result of a cast may have any element type, that of narrower floats their type or
+        f32, and a sum of products of integers may be i32.
         """
         inferred = self._inferred()
         if len(self.made) != len(inferred):
@@ -292,7 +298,7 @@ class ComputeOp(IRDLOperation, Followed):
         if body.function == "identity" and body.combiner is None and body.along is None:
             return ()
         further: list[Attribute] = [inferred]
-        if body.combiner in ("sum", "prod"):
+        if len(self.made) == 1:
             further.append(wide_element(inferred))
         if self._multiplies_integers():
             further.append(i32)

@@ -15,18 +15,8 @@ from .threads import ThreadCount, use_threads
 
 
 @compiles_with(
-    "passes",
-    "precision",
-    "target",
-    "dim",
-    "inputs",
-    "value",
-    "batch",
-    "load",
-    "lenient",
-    "weights",
-    "partial_weights",
-    "verbose",
+    *("passes", "precision", "rounding", "target", "dim", "inputs", "value", "batch", "load"),
+    *("lenient", "weights", "partial_weights", "verbose"),
 )
 def bisect_command(
     model: Annotated[str, typer.Argument(help="An .onnx or .mlir (any level) file.")],

@@ -17,7 +17,7 @@ from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.on_step import OnStep
 from ..driver.extensions.loaded import Extensions
-from ..driver.request import OPTIONS, Precision, Request
+from ..driver.request import OPTIONS, Precision, Request, Rounding
 from ..views.progress import progress
 from ..views.user_errors import print_error_line
 from .arguments import (
@@ -117,7 +117,15 @@ class Compilation:
         typer.Option(
             "--precision",
             help="Compute a float32 model in 16 bits, except for sums: the pass narrow-floats "
-            "before all others.",
+            "before all others. Training keeps weights in float32, unless the precision is pure.",
+        ),
+    ] = None
+    rounding: Annotated[
+        Rounding | None,
+        typer.Option(
+            "--rounding",
+            help="How results of 16 bits are rounded; they then overflow as the target does. "
+            "Default: to nearest, and to infinities.",
         ),
     ] = None
     recompute: Annotated[

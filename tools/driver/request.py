@@ -17,6 +17,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast
 from numpy.typing import ArrayLike
 
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
+from ...dialects.levels import NN
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.on_step import OnStep
@@ -73,16 +74,29 @@ PROGRAMS = Kind(
 
 EXAMPLE = Kind(lambda value: isinstance(value, Example), "shapes")
 
-Precision = Literal["float16", "bfloat16"]
+Precision = Literal["float16", "bfloat16", "pure-float16", "pure-bfloat16"]
 
 NARROW: Mapping[str, str] = {
     "float16": "narrow-floats{to=f16}",
     "bfloat16": "narrow-floats{to=bf16}",
+    "pure-float16": "narrow-floats{to=f16 states=narrow}",
+    "pure-bfloat16": "narrow-floats{to=bf16 states=narrow}",
 }
 """The pass that makes a float32 program compute in a precision."""
 
+ROUNDINGS = ("nearest", "stochastic")
+
+ROUND = "round-stores"
+"""The pass that decides how results of 16 bits are rounded."""
+
+Rounding = Literal["nearest", "stochastic"]
+
 PRECISION = Kind(
     lambda value: isinstance(value, str) and value in NARROW, " or ".join(map(repr, NARROW))
+)
+
+ROUNDING = Kind(
+    lambda value: isinstance(value, str) and value in ROUNDINGS, " or ".join(map(repr, ROUNDINGS))
 )
 
 EXTENSIONS = Kind(lambda value: isinstance(value, Extensions), "loaded extensions")
@@ -140,7 +154,10 @@ class Request:
         passes: a pipeline that leads to the last level, in which a level stands for the passes that
             lead there; "" for all of them.
         precision: float16 or bfloat16, in which a float32 program computes, except for sums: the
-            pass narrow-floats before all others.
+            pass narrow-floats before all others. Training keeps weights in float32, unless the
+            precision is pure-float16 or pure-bfloat16.
+        rounding: how results of 16 bits are rounded, nearest or stochastic; they then overflow as
+            the target does. By default to nearest, and to infinities.
         recompute: what is computed again instead of kept, to save memory: auto, which chooses as
             little as the memory of a tile asks for; auto:BYTES, for a lower bound; sqrt, PopART's
             schedule; or names of operators, joined by commas.
@@ -204,6 +221,12 @@ class Request:
         default=None,
         metadata=_is(
             PRECISION | NONE, None, "compiled already, so it keeps its precision; need the model"
+        ),
+    )
+    rounding: Rounding | None = field(
+        default=None,
+        metadata=_is(
+            ROUNDING | NONE, None, "compiled already, so it keeps its rounding; need the model"
         ),
     )
     recompute: str = field(
@@ -317,14 +340,14 @@ class Request:
 
     def settled(self) -> Request:
         """The request with its extensions loaded, with what the programs beside it hold, with the
-        sizes of its example, and with the passes of its precision and recomputation.
+        sizes of its example, and with the passes of its precision, recomputation and rounding.
 
         Raises InputError.
         """
         loaded = replace(self, load=self.extensions)
         if self.target is None and self.beside and not isinstance(self.beside, Mapping):
             loaded = replace(loaded, target=self.beside[0].target)
-        settled = loaded.with_sizes().with_precision().with_recomputation()
+        settled = loaded.with_sizes().with_precision().with_recomputation().with_rounding()
         return replace(settled, beside=loaded.held)
 
     def with_recomputation(self) -> Request:
@@ -349,6 +372,24 @@ class Request:
             )
         passes = f"{narrow},{self.passes or ','.join(LEVEL_NAMES)}"
         return replace(self, precision=None, passes=passes)
+
+    def with_rounding(self) -> Request:
+        """The request with the pass that its rounding stands for, behind the passes of nn.
+
+        Raises InputError for a pipeline without the level nn, and for one that has this pass.
+        """
+        if self.rounding is None or self.file.endswith(PROGRAM_FILE):
+            return self
+        names = (self.passes or ",".join(LEVEL_NAMES)).split(",")
+        if NN.name not in names or any(each.startswith(ROUND) for each in names):
+            raise InputError(
+                f"--rounding {self.rounding} and the pipeline '{self.passes}'; need a pipeline "
+                f"with {NN.name} and without {ROUND}"
+            )
+        behind = names.index(NN.name) + 1
+        target = "" if self.target is None else f' target="{_resolved(self.target).spelling()}"'
+        names.insert(behind, f"{ROUND}{{rounding={self.rounding}{target}}}")
+        return replace(self, rounding=None, passes=",".join(names))
 
     def with_sizes(self) -> Request:
         """The request with the sizes of its example, and without the example. Raises InputError."""

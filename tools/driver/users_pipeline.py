@@ -17,6 +17,7 @@ from ...passes.plan_splits import PlanSplits
 from ...passes.planner.fineness import check_vertices
 from ...passes.planner.limits import check_proportion
 from ...passes.recompute import Recompute
+from ...passes.round_stores import RoundStores
 from ...passes.update_early import UpdateEarly
 from .executable import MACHINE
 from .extensions.loaded import Extensions
@@ -85,6 +86,8 @@ def with_recomputation(passes: str, again: Recompute) -> str:
         raise InputError(
             f"pipeline '{passes}': recomputation follows the passes of nn; name {NN.name}"
         )
+    # Copies are made of roundings, so that they draw the same words.
+    at += sum(each.name == RoundStores.name for each in specs[at : at + 1])
     behind = (again.spec(), FuseChains().spec(), UpdateEarly().spec())
     return ",".join(map(str, (*specs[:at], *behind, *specs[at:])))
 

@@ -151,10 +151,14 @@ BITS: Mapping[str, Callable[..., int]] = {
 
 
 def _random_bits(index: int, step: int, seed: int, key: float) -> int:
+    return _philox((index, 0, step, 0), (seed, int(key)))
+
+
+def _philox(counter: Sequence[int], key: Sequence[int]) -> int:
     """The first word of Philox, word by word as in the paper."""
     whole = 1 << 32
-    low, high = seed % whole, int(key)
-    a, b, c, d = index % whole, 0, step % whole, 0
+    low, high = (each % whole for each in key)
+    a, b, c, d = (each % whole for each in counter)
     for _ in range(10):
         first, second = a * 0xD2511F53, c * 0xCD9E8D57
         a, b, c, d = (
@@ -165,6 +169,29 @@ def _random_bits(index: int, step: int, seed: int, key: float) -> int:
         )
         low, high = (low + 0x9E3779B9) % whole, (high + 0xBB67AE85) % whole
     return a
+
+
+def _of_format(count: Callable[[Fraction], int], x: float, form: Sequence[float]) -> float:
+    """A magnitude as a whole number of steps of a format, chosen by `count` from the exact one."""
+    digits, least, largest, overflow = form
+    if math.isfinite(x):
+        exponent = max(math.frexp(x)[1] - 1, int(least)) if x else int(least)
+        step = Fraction(2) ** (exponent - int(digits) + 1)
+        made = count(abs(Fraction(x)) / step) * step
+        if made <= Fraction(largest):
+            return math.copysign(float(made), x)
+    elif math.isnan(x):
+        return NAN
+    return math.copysign((math.inf, largest, NAN)[int(overflow)], x)
+
+
+def _stochastic(
+    x: float, column: float, row: float, low: float, high: float, key: float, *form: float
+) -> float:
+    width = np.dtype(np.int64)
+    counter = [as_integer(each, width) for each in (column, row, low, 1.0)]
+    word = _philox(counter, (as_integer(high, width), int(key)))
+    return _of_format(lambda steps: math.floor(steps + Fraction(word, 1 << 32)), x, form)
 
 
 CURVES: Mapping[str, Callable[[float], float]] = {
@@ -233,6 +260,8 @@ FLOATS: Mapping[str, Callable[..., Number]] = {
     "random_bits": lambda *xs: float(
         _random_bits(*(as_integer(x, np.dtype(np.int64)) for x in xs[:3]), xs[3])
     ),
+    "to_nearest": lambda x, *form: _of_format(round, x, form),
+    "stochastic": _stochastic,
 }
 """Each function of floats. The parameters follow the operands."""
 
@@ -322,6 +351,7 @@ INTEGERS: Mapping[str, Callable[..., Number]] = {
     **BITS,
     **{name: FLOATS[name] for name in ("gate", "match")},
     "random_bits": _random_bits,
+    **{name: _through_floats(FLOATS[name]) for name in ("to_nearest", "stochastic")},
 }
 """Each function of integers: an integer, which wraps, or a float, which is truncated."""
 

@@ -32,6 +32,8 @@ PARAMETERS: dict[str, tuple[tuple[float, ...], ...]] = {
     "scale": ((-1.0,), (3.0,), (0.1,)),
     "shift": ((-1.0,), (5.0,), (0.3,)),
     "random_bits": ((0.0,), (16777215.0,)),
+    "to_nearest": ((11.0, -14.0, 65504.0, 0.0), (4.0, -7.0, 240.0, 1.0), (5.0, 1.0, 248.0, 2.0)),
+    "stochastic": ((3.0, 11.0, -14.0, 65504.0, 0.0), (4.0, 3.0, -15.0, 57344.0, 1.0)),
     "power": ((2.0,), (1.0,), (-1.0,), (3.0,), (300.0,), (-2.0,), (-3.0,), (0.5,), (-0.75,)),
 }
 MOST_POINTS = 1000
@@ -79,9 +81,11 @@ def problem(function: ScalarFunction, dtype: np.dtype[Any]) -> str | None:
     for parameters in PARAMETERS.get(function.name, ((),)):
         kinds = [np.dtype(np.bool_)] * function.values
         kinds += [dtype] * (function.arity - function.values)
-        points = list(product(*map(numbers, kinds)))
+        # Of five operands there are millions.
+        columns = [numbers(k)[:: 1 if i < 3 else 9] for i, k in enumerate(kinds)]
+        points = list(product(*columns))
         # Of three operands there are thousands. The step shares no factor with their numbers.
-        points = points[:: 1 if len(points) <= MOST_POINTS else 13]
+        points = points[:: 1 if len(points) <= MOST_POINTS else 13 * -(-len(points) // 50_000)]
         operands = [np.array(column, k) for column, k in zip(zip(*points), kinds, strict=True)]
         found = function.apply(parameters, *operands)
         table = compare_floats if is_floating(dtype) else compare_integers

@@ -25,6 +25,7 @@ WRONG: Mapping[str, list[object]] = {
     "keep": [["x"], {"x": 3}],
     "passes": [None, ["nn"]],
     "precision": ["f16", "float8", 16],
+    "rounding": ["up", True],
     "load": [None, "rules.rw", [3]],
     "constraints": [3, {}],
     "memory_proportion": ["0.5", True],

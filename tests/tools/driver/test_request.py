@@ -26,6 +26,7 @@ GIVEN: dict[str, object] = {
     "precision": "float16",
     "weights": {"w": 1.0},
     "recompute": "auto",
+    "rounding": "stochastic",
     "constraints": "c.json",
     "memory_proportion": 0.0,
     "vertices_per_tile": 0,

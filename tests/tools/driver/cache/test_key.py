@@ -44,6 +44,7 @@ DECIDING = [
     ("keep", {"x": "y"}, "keep"),
     ("passes", "decompose,nn", "passes"),
     ("precision", "float16", "passes"),
+    ("rounding", "stochastic", "passes"),
     ("load", replace(Extensions(), load=("net.onnx",)), "loaded"),
     ("constraints", "net.onnx", "constraints"),
     ("memory_proportion", 0.5, "memory proportion"),

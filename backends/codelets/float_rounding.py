@@ -1,0 +1,76 @@
+"""Scalar functions that round float32 values to the numbers of a narrower type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.support.number_formats import (
+    Overflow,
+    limited,
+    stochastically,
+    to_nearest,
+    unit_exponent,
+)
+from .conversion import FLOAT64, INT64, Array, Arrays, Doubles, Parameters, convert_into, converted
+from .philox import philox
+
+ROUNDING = np.ones((), np.uint32)
+"""The last word of the counter, which tells the words of roundings from those of random numbers."""
+
+_MASK = 0xFFFFFFFF
+_FLOAT32_ROUNDOFF = 2.0**-24
+
+
+def random_words(key: float, column: Array, row: Array, low: Array, high: Array) -> Array:
+    """The random word of each element: the first word of Philox for the counter [column, row, low,
+    1] and the key [high, key].
+
+    Args:
+        column, row: the place of an element.
+        low, high: whole numbers that differ from step to step and from seed to seed.
+    """
+    column, row, low, high = (_word(each) for each in (column, row, low, high))
+    own = np.array(int(key) & _MASK, np.uint32)
+    return philox((column, row, low, ROUNDING), (high, own))[0]
+
+
+def _word(numbers: Array) -> Array:
+    return (converted(numbers, INT64) & _MASK).astype(np.uint32)
+
+
+def round_to_nearest(
+    parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]
+) -> None:
+    """Write the nearest numbers of a type.
+
+    Args:
+        parameters: its digits, its least exponent, its largest number, and the rule of overflow.
+    """
+    digits, least, largest, overflow = parameters
+    made = to_nearest(converted(arrays[0], FLOAT64), int(digits), int(least))
+    convert_into(limited(made, largest, Overflow(int(overflow))), out)
+
+
+def round_stochastically(
+    parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]
+) -> None:
+    """Write one of the two numbers of a type around each value, as random words decide.
+
+    Args:
+        parameters: the key, then as for round_to_nearest.
+        arrays: the values, then those of random_words.
+    """
+    key, digits, least, largest, overflow = parameters
+    value, *places = arrays
+    words = random_words(key, *places)
+    made = stochastically(converted(value, FLOAT64), words, int(digits), int(least))
+    convert_into(limited(made, largest, Overflow(int(overflow))), out)
+
+
+def one_step(parameters: Parameters, arrays: Arrays, result: Doubles) -> Doubles:
+    """The distance between the two numbers around each value, in roundoffs of float32."""
+    _, digits, least, *_ = parameters
+    power = unit_exponent(converted(arrays[0], FLOAT64), int(digits), int(least))
+    return np.broadcast_to(np.ldexp(1.0 / _FLOAT32_ROUNDOFF, power), result.shape)

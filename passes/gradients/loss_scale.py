@@ -1,0 +1,118 @@
+"""Loss scaling: gradients are computed times a power of two, so that small ones are not lost.
+
+A static scale is a number. An automatic one is a state that doubles after each step, unless some
+gradient was close to the largest number of float16; then it is halved. It never rests.
+Source: PopART, autolossscaleproxy and the histogram of gradients, with their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import frexp, isfinite
+from typing import Literal
+
+import numpy as np
+from xdsl.dialects.builtin import f32
+from xdsl.ir import SSAValue
+
+from ...dialects import nn
+from ...ir.support.errors import InputError
+from ...ir.support.number_formats import FORMATS
+from .emit import Emitter
+
+STATE = "train.loss_scale"
+"""The name of the state that is the automatic scale of the next step."""
+
+LIMITS = (1.0, 32768.0)
+"""The range of an automatic scale. Its largest value is the largest power of two of float16, in
+which the gradient of the loss itself is held; PopART has no limits."""
+
+EDGE = 0.125 * FORMATS["f16"].largest
+"""Gradients of this magnitude or more count as large. Twice the scale leaves them in range."""
+
+SHARE = 1e-7
+"""The largest share of large gradients with which the scale grows."""
+
+Scaling = Literal["static", "automatic"]
+
+
+@dataclass(frozen=True)
+class LossScale:
+    """The scale of a loss.
+
+    Raises InputError for a scale that is no power of two.
+
+    Attributes:
+        number: the scale, or that of the first step.
+    """
+
+    number: float
+    scaling: Scaling
+
+    def __post_init__(self) -> None:
+        if self.scaling not in ("static", "automatic"):
+            raise InputError(f"scaling {self.scaling!r}; need static or automatic")
+        number = self.number
+        if not (isfinite(number) and number > 0 and frexp(number)[0] == 0.5):
+            raise InputError(f"loss_scale {number:g}; need a power of two, such as 128")
+        low, high = LIMITS
+        if self.scaling == "automatic" and not low <= number <= high:
+            raise InputError(f"loss_scale {number:g}, automatic; need {low:g} to {high:g}")
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is scaled."""
+        return self.scaling == "static" and self.number == 1.0
+
+    @property
+    def states(self) -> dict[str, np.ndarray]:
+        """The name and first value of each state that the scaling needs."""
+        known = {STATE: np.array(self.number, np.float32)}
+        return known if self.scaling == "automatic" else {}
+
+    def load(self, emit: Emitter) -> SSAValue | None:
+        """The automatic scale of this step; None if the scale is static."""
+        if self.scaling == "static":
+            return None
+        made = nn.LoadOp(STATE, nn.tensor((), f32))
+        emit.insert(made)
+        return made.result
+
+    def given(self, emit: Emitter, loss: SSAValue, scale: SSAValue | None) -> SSAValue:
+        """The gradient of a loss times the scale: the scale itself, in the shape of the loss."""
+        shape, element = nn.shape_of(loss), nn.element_of(loss)
+        if scale is None:
+            return emit.constant(self.number, loss, shape)
+        own = scale if element == f32 else emit(nn.CastOp(scale, element))
+        return emit.expanded(own, shape)
+
+    def divided(self, emit: Emitter, gradient: SSAValue, scale: SSAValue | None) -> SSAValue:
+        """A gradient without the scale, to the bit unless it leaves the range of its type."""
+        if scale is None:
+            return emit(nn.ScaleOp(gradient, 1.0 / self.number))
+        inverse, element = emit(nn.ReciprocalOp(scale)), nn.element_of(gradient)
+        own = inverse if element == f32 else emit(nn.CastOp(inverse, element))
+        return emit(nn.MulOp(gradient, own))
+
+    def next(self, emit: Emitter, gradients: Sequence[SSAValue], scale: SSAValue) -> SSAValue:
+        """The automatic scale of the next step.
+
+        Args:
+            gradients: of this step, times the scale.
+        """
+        large = emit.add([_count_large(emit, each) for each in gradients])
+        total = float(sum(np.prod(nn.shape_of(each), dtype=np.int64) for each in gradients))
+        small = emit(nn.SubOp(emit.constant(total, large), large))
+        limit = emit(nn.ScaleOp(small, SHARE / (1 - SHARE)))
+        half, double = (emit(nn.ScaleOp(scale, factor)) for factor in (0.5, 2.0))
+        made = emit(nn.SelectOp(emit(nn.GreaterOp(large, limit)), half, double))
+        return emit(nn.ClipOp(made, *LIMITS))
+
+
+def _count_large(emit: Emitter, gradient: SSAValue) -> SSAValue:
+    """How many elements of a gradient are large or NaN, as f32."""
+    edge = emit.constant(EDGE, gradient)
+    is_small = emit(nn.LessOp(emit(nn.AbsOp(gradient)), edge))
+    marks = emit(nn.CastOp(emit(nn.LogicalNotOp(is_small)), f32))
+    return emit(nn.ReduceOp(marks, "sum", range(len(nn.shape_of(gradient)))))

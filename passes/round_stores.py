@@ -1,0 +1,227 @@
+"""Decide how results of 16 bits are rounded, and what becomes of those beyond their range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerAttr, StringAttr, f32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ..backends.target import DEFAULT_TARGET, named_target, resolve_target
+from ..dialects import nn
+from ..dialects.levels import NN
+from ..dialects.nn.group import GROUP
+from ..dialects.scalar_functions import FUNCTIONS
+from ..dialects.structured import Structured
+from ..ir.edit import Edit, source_at
+from ..ir.provenance import at
+from ..ir.rewriting import may_rewrite
+from ..ir.support.number_formats import Overflow
+from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
+from ..ir.xdsl.walk import operations
+from .plans.planned import TARGET
+from .rounding.places import Places
+from .rounding.words import Words
+
+KEEPING = frozenset((None, "max", "min", "pick"))
+"""The combiners whose results are values that they merge."""
+
+RULES = {each.name.lower(): each for each in Overflow}
+
+
+@dataclass(frozen=True)
+class RoundStores(ModulePass):
+    """Round each result of 16 bits as said, where it is stored. nn -> nn, each rounding once more.
+
+    It belongs behind the decisions about groups: a group keeps its values in float32, so only its
+    result is rounded. The result becomes float32, and a rounding and a cast follow it, in the same
+    group. Results that need no rounding are left, such as those of a maximum or a move. So are
+    results of operations that nothing can follow in a group: they are rounded to nearest.
+
+    The words that round stochastically depend on the seed, the number of the run, a key of the
+    operation and the place of the element: on nothing that a plan, a group or a copy of the
+    operation could change. Iterations of a loop and calls of a function have different words.
+
+        %0 = nn.add %x, %y               %0 = nn.add %x, %y {group = 0} : ... -> tensor<4xf32>
+            : ... -> tensor<4xf16>       %1 = nn.stochastic %0, %column, %row, %low, %high
+                                             key 0.0 digits 11.0 ... {group = 0}
+                                         %2 = nn.cast %1 {group = 0} : ... -> tensor<4xf16>
+
+    Attributes:
+        rounding: to nearest, or to one of both neighbours, so that the mean is the value.
+        overflow: what a number beyond the range becomes: infinity, clip for the largest number,
+            nan; or what the target does.
+        target: as for plan-splits.
+    """
+
+    name = "round-stores"
+    takes = NN
+    rounds = True
+    skips_other_levels = True
+
+    rounding: Literal["stochastic", "nearest"] = "stochastic"
+    overflow: Literal["target", "infinity", "clip", "nan"] = "target"
+    target: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module."""
+        rule = self._rule(op)
+        if self.rounding == "nearest" and rule is Overflow.INFINITY:
+            return
+        rewriting = _Rewriting(op, self.rounding, rule)
+        for each in _stores(op):
+            if may_rewrite():
+                with Edit(source_at("round the result", RoundStores.apply), each.last) as edit:
+                    rewriting.round(each, edit)
+        rewriting.words.count()
+
+    def _rule(self, module: ModuleOp) -> Overflow:
+        if self.overflow != "target":
+            return RULES[self.overflow]
+        given = module.attributes.get(TARGET)
+        named = given.data if isinstance(given, StringAttr) else DEFAULT_TARGET
+        target = resolve_target(self.target) if self.target else named_target(named)
+        return Overflow(target.rounding.overflow)
+
+
+@dataclass(frozen=True)
+class _Store:
+    """A result of 16 bits that is stored.
+
+    Attributes:
+        members: of the group that computes it; one operation if it has no group.
+    """
+
+    members: tuple[Operation, ...]
+
+    @property
+    def last(self) -> Operation:
+        return self.members[-1]
+
+
+def _stores(module: ModuleOp) -> list[_Store]:
+    """The results of 16 bits that rounding may change, in program order."""
+    every = operations(module)
+    blocks = dict.fromkeys(op.parent for op in every)
+    groups = [g for block in blocks if block is not None for g in nn.groups_of(block)]
+    inner = {op for group in groups for op in group.members[:-1]}
+    of_last = {group.members[-1]: group.members for group in groups}
+    found = [_Store(of_last.get(op, (op,))) for op in every if op not in inner]
+    return [each for each in found if _needs_rounding(each)]
+
+
+def _needs_rounding(store: _Store) -> bool:
+    last = store.last
+    if len(last.results) != 1 or not isinstance(last, Structured):
+        return False
+    if not isinstance(last, nn.CastOp) and not nn.can_chain(last):
+        return False
+    if not _is_narrow(last.results[0]) or last.structure().body.updates:
+        return False
+    element = nn.element_of(last.results[0])
+    inner = {op.results[0] for op in store.members}
+    read = [v for op in store.members for v in op.operands if v not in inner]
+    kept = all(nn.element_of(v) == element or not _is_float(v) for v in read)
+    return not (kept and all(_is_exact(op) for op in store.members))
+
+
+def _is_narrow(value: SSAValue) -> bool:
+    return isinstance(nn.element_of(value), Float16Type | BFloat16Type)
+
+
+def _is_float(value: SSAValue) -> bool:
+    return isinstance(nn.element_of(value), type(f32) | Float16Type | BFloat16Type)
+
+
+def _is_exact(op: Operation) -> bool:
+    if not isinstance(op, Structured):
+        return False
+    body = op.structure().body
+    scans = body.along is not None and not body.along.sorts
+    functions = (body.function, *(stage.function for stage in body.then))
+    known = [FUNCTIONS[each] for each in functions if each in FUNCTIONS]
+    keeps = len(known) == len(functions) and all(each.keeps for each in known)
+    return body.combiner in KEEPING and not scans and keeps
+
+
+@dataclass
+class _Rewriting:
+    """The roundings made so far in a module.
+
+    Attributes:
+        keys: how many operations round stochastically.
+    """
+
+    module: ModuleOp
+    rounding: str
+    rule: Overflow
+    keys: int = 0
+    words: Words = field(init=False)
+    places: Places = field(default_factory=Places)
+
+    def __post_init__(self) -> None:
+        self.words = Words(self.module)
+
+    def round(self, store: _Store, edit: Edit) -> None:
+        """Add a rounding to the group of a result, or a group to a result without one."""
+        *before, last = store.members
+        narrow = nn.element_of(last.results[0])
+        # A function gets its numbers, and so a new type, while its results still have theirs.
+        self._draw(last, edit)
+        if isinstance(last, nn.CastOp):
+            made: list[Operation] = [self._rounding(last.operand, narrow, last, edit)]
+            edit.insert(made[0], InsertPoint.before(last))
+            edit.set_operand(last, 0, made[0].results[0])
+            self._join(before, [*made, last], edit)
+            return
+        result = last.results[0]
+        after = last.next_op
+        assert after is not None
+        wide = nn.tensor(nn.shape_of(result), f32)
+        readers = list(result.uses)
+        result._type = wide  # pyright: ignore[reportPrivateUsage]
+        edit.modified(last)
+        rounding = self._rounding(result, narrow, last, edit)
+        cast = nn.CastOp(rounding.results[0], narrow)
+        cast.location = last.location
+        for op in (rounding, cast):
+            edit.insert(op, InsertPoint.before(after))
+        for use in readers:
+            edit.set_operand(use.operation, use.index, cast.results[0])
+        cast.results[0].name_hint, result.name_hint = result.name_hint, None
+        self._join(store.members, [rounding, cast], edit)
+
+    def _draw(self, source: Operation, edit: Edit) -> None:
+        """Make what a rounding of an operation's result reads."""
+        if self.rounding == "stochastic":
+            block = source.parent
+            assert block is not None
+            self.places.of(block, nn.shape_of(source.results[0]), edit)
+            self.words.of(block, edit)
+
+    def _rounding(
+        self, value: SSAValue, narrow: Attribute, source: Operation, edit: Edit
+    ) -> Operation:
+        if self.rounding == "nearest":
+            made: Operation = nn.ToNearestOp(value, narrow, self.rule)
+        else:
+            block = source.parent
+            assert block is not None
+            places = self.places.of(block, nn.shape_of(value), edit)
+            words = self.words.of(block, edit)
+            made = nn.StochasticOp(value, places, words, float(self.keys), narrow, self.rule)
+            self.keys += 1
+        made.location = at(source, "round")
+        return made
+
+    def _join(self, members: Sequence[Operation], new: Sequence[Operation], edit: Edit) -> None:
+        """Make operations a group with the new ones; the new ones alone if that is too many."""
+        number = nn.number_of_group(members[0]) if members else None
+        if number is None or not nn.is_group((*members, *new)):
+            number = nn.free_number(operations(self.module))
+        joined = (*members, *new) if nn.is_group((*members, *new)) else new
+        for op in joined:
+            op.attributes[GROUP] = IntegerAttr(number, i64)
+            edit.modified(op)

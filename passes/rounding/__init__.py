@@ -1,0 +1,1 @@
+"""What stochastic rounding reads: the place of an element, and random words of the step."""

@@ -1,0 +1,251 @@
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from some_tensors import context, module_of
+
+from abele.backends.reference import run_reference
+from abele.dialects import nn
+from abele.dialects.random_states import ROUNDING_SEED, ROUNDING_STEP
+from abele.ir.pass_manager import parse_pipeline
+from abele.ir.text import print_module
+from abele.ir.upstream import ModuleOp
+from abele.ir.verify import verify
+from abele.passes.pipelines import PASSES
+from abele.tools import compile_model
+
+ADDS = """
+func.func @main(%x: tensor<4xf16>, %y: tensor<4xf16>) -> tensor<4xf16> {
+  %0 = nn.add %x, %y : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+  func.return %0 : tensor<4xf16>
+}"""
+FORMAT = "digits 11.0 least -14.0 largest 65504.0"
+LOOP = """
+func.func @main(%x: tensor<64xf16>, %y: tensor<64xf16>) -> tensor<64xf16> {
+  %0 = control.repeat 4 (%x) : (tensor<64xf16>) -> (tensor<64xf16>) {
+  ^bb0(%a: tensor<64xf16>):
+    %1 = nn.add %a, %y : (tensor<64xf16>, tensor<64xf16>) -> tensor<64xf16>
+    control.yield %1 : tensor<64xf16>
+  }
+  func.return %0 : tensor<64xf16>
+}"""
+CALLS = """
+func.func @twice(%a: tensor<64xf16>, %b: tensor<64xf16>) -> tensor<64xf16> {
+  %1 = nn.add %a, %b : (tensor<64xf16>, tensor<64xf16>) -> tensor<64xf16>
+  func.return %1 : tensor<64xf16>
+}
+func.func @main(%x: tensor<64xf16>, %y: tensor<64xf16>) -> (tensor<64xf16>, tensor<64xf16>) {
+  %0 = func.call @twice(%x, %y) : (tensor<64xf16>, tensor<64xf16>) -> tensor<64xf16>
+  %1 = func.call @twice(%x, %y) : (tensor<64xf16>, tensor<64xf16>) -> tensor<64xf16>
+  func.return %0, %1 : tensor<64xf16>, tensor<64xf16>
+}"""
+INPUTS = {"arg0": np.full(64, 1.0, np.float16), "arg1": np.full(64, 3e-4, np.float16)}
+
+
+def rounded(text: str, options: str = "", **blobs: np.ndarray) -> ModuleOp:
+    ctx = context()
+    module = module_of(text, ctx, **blobs)
+    for each in parse_pipeline(f"round-stores{{{options}}}", PASSES):
+        each.apply(ctx, module)
+    verify(module)
+    return module
+
+
+def check(before: str, after: str, options: str = "", **blobs: np.ndarray) -> None:
+    got = print_module(rounded(before, options, **blobs), locations=False)
+    assert got == print_module(module_of(after, context(), **blobs), locations=False)
+
+
+def roundings(module: ModuleOp) -> list[nn.StochasticOp]:
+    return [op for op in module.walk() if isinstance(op, nn.StochasticOp)]
+
+
+def test_a_result_becomes_float32_and_is_rounded_by_words_of_its_place_and_step():
+    after = """
+    nn.state @rounding.seed : tensor<f32> = {zero}
+    nn.state @rounding.step : tensor<f32> = {zero}
+    func.func @main(%x: tensor<4xf16>, %y: tensor<4xf16>) -> tensor<4xf16> {
+      %0 = nn.load @rounding.seed : tensor<f32>
+      %1 = nn.load @rounding.step : tensor<f32>
+      %2 = nn.iota start 0 steps [0] : tensor<4xf32>
+      %3 = nn.iota start 0 steps [1] : tensor<4xf32>
+      %4 = nn.add %x, %y {group = 0} : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf32>
+      %5 = nn.stochastic %4, %3, %2, %1, %0 key 0.0 FORMAT overflow 1.0 {group = 0}
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+      %6 = nn.cast %5 {group = 0} : (tensor<4xf32>) -> tensor<4xf16>
+      %7 = nn.shift %1 by 1.0 : (tensor<f32>) -> tensor<f32>
+      nn.store %7, @rounding.step : tensor<f32>
+      func.return %6 : tensor<4xf16>
+    }"""
+    check(ADDS, after.replace("FORMAT", FORMAT), 'target="mk2"', zero=np.zeros((), np.float32))
+
+
+def test_a_rounding_to_nearest_needs_no_words():
+    after = """
+    func.func @main(%x: tensor<4xf16>, %y: tensor<4xf16>) -> tensor<4xf16> {
+      %4 = nn.add %x, %y {group = 0} : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf32>
+      %5 = nn.to_nearest %4 FORMAT overflow 2.0 {group = 0} : (tensor<4xf32>) -> tensor<4xf32>
+      %6 = nn.cast %5 {group = 0} : (tensor<4xf32>) -> tensor<4xf16>
+      func.return %6 : tensor<4xf16>
+    }"""
+    check(ADDS, after.replace("FORMAT", FORMAT), "rounding=nearest overflow=nan")
+
+
+def test_a_cast_in_a_group_rounds_what_it_reads():
+    before = """
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf16> {
+      %0 = nn.tanh %x {group = 0} : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.cast %0 {group = 0} : (tensor<4xf32>) -> tensor<4xf16>
+      func.return %1 : tensor<4xf16>
+    }"""
+    after = """
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf16> {
+      %0 = nn.tanh %x {group = 0} : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.to_nearest %0 FORMAT overflow 1.0 {group = 0} : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = nn.cast %1 {group = 0} : (tensor<4xf32>) -> tensor<4xf16>
+      func.return %2 : tensor<4xf16>
+    }"""
+    check(before, after.replace("FORMAT", FORMAT), "rounding=nearest overflow=clip")
+
+
+@pytest.mark.parametrize("options", ["", "rounding=nearest overflow=clip"])
+def test_what_no_rounding_changes_is_left(options: str):
+    before = """
+    func.func @main(%x: tensor<4x2xf16>) -> (tensor<2x4xf16>, tensor<4x2xf16>, tensor<4x2xf32>) {
+      %0 = nn.relu %x : (tensor<4x2xf16>) -> tensor<4x2xf16>
+      %1 = nn.transpose %0 [1, 0] : (tensor<4x2xf16>) -> tensor<2x4xf16>
+      %2 = nn.abs %x : (tensor<4x2xf16>) -> tensor<4x2xf16>
+      %3 = nn.cast %x : (tensor<4x2xf16>) -> tensor<4x2xf32>
+      func.return %1, %2, %3 : tensor<2x4xf16>, tensor<4x2xf16>, tensor<4x2xf32>
+    }"""
+    check(before, before, options)
+
+
+def test_to_nearest_and_infinity_is_what_a_store_does():
+    check(ADDS, ADDS, 'rounding=nearest target="tiny"')
+
+
+def test_the_target_decides_what_overflow_becomes():
+    inputs = {name: np.full(4, 6e4, np.float16) for name in ("arg0", "arg1")}
+    for target, largest in (("mk2", 65504), ("tiny", np.inf), ("mk2,rounding.overflow=2", np.nan)):
+        module = rounded(ADDS, f'rounding=nearest target="{target}"')
+        (found,) = run_reference(module, inputs).outputs.values()
+        np.testing.assert_array_equal(found, np.full(4, largest, np.float16))
+
+
+def test_iterations_of_a_loop_draw_different_words():
+    module = rounded(LOOP)
+    (rounding,) = roundings(module)
+    seen: list[bytes] = []
+    run_reference(
+        module,
+        INPUTS,
+        observe=lambda op, _, results: (
+            seen.append(results[0].tobytes()) if op is rounding else None
+        ),
+    )
+    assert len(seen) == 4
+    ups = [np.frombuffer(each, np.float32) for each in seen]
+    steps = [np.diff([before, after], axis=0)[0] for before, after in pairwise(ups)]
+    assert len({each.tobytes() for each in steps}) == 3
+
+
+def test_calls_of_a_function_draw_different_words():
+    first, second = run_reference(rounded(CALLS), INPUTS).outputs.values()
+    assert set(first) == set(second) == {np.float16(1.0), np.float16(1 + 2.0**-10)}
+    assert not np.array_equal(first, second)
+
+
+def test_each_run_and_each_seed_draws_other_words_and_the_same_run_the_same():
+    module = rounded(ADDS.replace("4x", "64x"))
+    state: dict[str, np.ndarray] = {}
+    runs = []
+    for _ in range(2):
+        done = run_reference(module, INPUTS, state)
+        state = done.state
+        runs.append(*done.outputs.values())
+    assert not np.array_equal(*runs)
+    (again,) = run_reference(module, INPUTS).outputs.values()
+    np.testing.assert_array_equal(again, runs[0])
+    seeded = {ROUNDING_SEED: np.array(5, np.float32), ROUNDING_STEP: np.array(0, np.float32)}
+    (other,) = run_reference(module, INPUTS, seeded).outputs.values()
+    assert not np.array_equal(other, runs[0])
+
+
+def test_keys_tell_operations_apart():
+    text = """
+    func.func @main(%x: tensor<64xf16>, %y: tensor<64xf16>) -> (tensor<64xf16>, tensor<64xf16>) {
+      %0 = nn.add %x, %y : (tensor<64xf16>, tensor<64xf16>) -> tensor<64xf16>
+      %1 = nn.add %x, %y : (tensor<64xf16>, tensor<64xf16>) -> tensor<64xf16>
+      func.return %0, %1 : tensor<64xf16>, tensor<64xf16>
+    }"""
+    first, second = run_reference(rounded(text), INPUTS).outputs.values()
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("target", ["tiny:1", "tiny:7,workers=3", "mk2:16"])
+def test_bits_are_the_same_under_every_plan_at_every_planned_level(tmp_path: Path, target: str):
+    path = tmp_path / "m.mlir"
+    path.write_text(f"builtin.module {{ {MODEL} }}")
+    # Products and sums of these are exact in float32, whatever their order is.
+    rng = np.random.default_rng(0)
+    inputs = {
+        "arg0": rng.integers(-8, 8, (8, 12)).astype(np.float16),
+        "arg1": rng.integers(-8, 8, (12, 10)).astype(np.float16),
+    }
+    exe = compile_model(path, target, rounding="stochastic", cache=False)
+    product = inputs["arg0"].astype(np.float64) @ inputs["arg1"].astype(np.float64)
+    exact = np.maximum(product, 0) * 0.33203125
+    for level in ("partition", "tile", "exchange"):
+        (found,) = exe.run(inputs, at=level).values()
+        assert (exact.astype(np.float16) != found).any()
+        np.testing.assert_array_equal(found, EXPECTED.setdefault("bits", found))
+        exe.reset()
+
+
+MODEL = """
+func.func @main(%x: tensor<8x12xf16>, %y: tensor<12x10xf16>) -> tensor<8x10xf16> {
+  %0 = nn.matmul %x, %y : (tensor<8x12xf16>, tensor<12x10xf16>) -> tensor<8x10xf16>
+  %1 = nn.relu %0 : (tensor<8x10xf16>) -> tensor<8x10xf16>
+  %2 = nn.scale %1 by 0.33203125 : (tensor<8x10xf16>) -> tensor<8x10xf16>
+  func.return %2 : tensor<8x10xf16>
+}"""
+EXPECTED: dict[str, np.ndarray] = {}
+
+
+def test_values_that_are_computed_again_are_rounded_alike(tmp_path: Path):
+    path = tmp_path / "m.mlir"
+    kind = "tensor<64xf16>"
+    lines = [
+        f"%0 = nn.scale %x by 1.1 : ({kind}) -> {kind}",
+        f"%1 = nn.tanh %0 : ({kind}) -> {kind}",
+    ]
+    lines += [
+        f"%{i} = nn.sort %{i - 1} axis 0 : ({kind}) -> {kind}"
+        if i % 2
+        else f"%{i} = nn.exp %{i - 1} : ({kind}) -> {kind}"
+        for i in range(2, 9)
+    ]
+    text = "\n".join(
+        (*lines, f"%9 = nn.mul %0, %8 : ({kind}, {kind}) -> {kind}", f"func.return %9 : {kind}")
+    )
+    path.write_text(f"builtin.module {{ func.func @main(%x: {kind}) -> {kind} {{ {text} }} }}")
+    inputs = {"arg0": np.linspace(-1, 1, 64).astype(np.float16)}
+    found = []
+    for again in ("", "recompute,"):
+        passes = f"nn,round-stores,{again}partition,tile,exchange"
+        exe = compile_model(path, "tiny:2", passes=passes, cache=False)
+        found.append(exe.run(inputs)["out0"])
+        bodies = [str(op.properties.get("body")) for op in exe.module_at("partition").walk()]
+        # The key 0 is that of the value that is computed again.
+        copies = sum("stochastic [0.0," in each for each in bodies)
+        assert copies > 1 if again else copies == 1
+    np.testing.assert_array_equal(*found)
+
+
+def test_operations_of_one_shape_share_their_places():
+    module = rounded(CALLS)
+    kinds = Counter(type(op) for op in module.walk())
+    assert kinds[nn.IotaOp] == 2
