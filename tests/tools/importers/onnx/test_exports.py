@@ -17,6 +17,7 @@ from abele.tools.driver.context import new_context
 from abele.tools.driver.program import signature
 from abele.tools.importers import import_onnx
 from abele.tools.importers.bounds import GivenSize
+from abele.tools.testing.onnx_graphs.runtimes import by_onnxruntime
 
 EXPORTS = Path(__file__).parent / "exports"
 PAST, NEW = 9, 3
@@ -86,6 +87,38 @@ def test_any_mask_chooses_what_it_should(bits: list[bool], seed: int):
     np.testing.assert_allclose(replaced, expected, rtol=1e-5)
     np.testing.assert_allclose(mean, x[mask].mean(), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(total, np.cumsum(x[mask]), rtol=1e-4, atol=1e-5, strict=True)
+
+
+def detection_inputs(seed: int) -> Arrays:
+    """Boxes with different sizes; of seed 0, all at one place, of which one is kept."""
+    random = np.random.default_rng(seed)
+    corner = random.random((24, 2))
+    anchors = np.concatenate([corner, corner + 0.2 + 0.3 * random.random((24, 2))], 1)
+    anchors[1:] = anchors[0] if seed == 0 else anchors[1:]
+    features = random.normal(size=(24, 6))
+    return {"features": features.astype(np.float32), "anchors": anchors.astype(np.float32)}
+
+
+@pytest.mark.parametrize("way", ["script", "dynamo"])
+def test_a_detection_head_computes_with_the_boxes_that_suppression_keeps(way: str):
+    path = EXPORTS / f"detection.{way}.onnx"
+    module = import_onnx(path, new_context())
+    own, kept = signature(module), set[int]()
+    for seed in range(5):
+        given = detection_inputs(seed)
+        expected = by_onnxruntime(onnx.load(path), given)
+        agrees(own.trimmed(run_reference(module, given).outputs), expected)
+        kept.add(len(next(iter(expected.values()))))
+    assert min(kept) == 1
+    assert len(kept) > 2
+
+
+def test_a_detection_head_runs_on_the_machine():
+    path = EXPORTS / "detection.dynamo.onnx"
+    exe = compile_model(path, "tiny:2")
+    for seed in range(2):
+        given = detection_inputs(seed)
+        agrees(exe.run(given, strict=seed == 0), by_onnxruntime(onnx.load(path), given))
 
 
 def decoder_inputs(past: int, new: int) -> Arrays:

@@ -12,8 +12,10 @@ from typing import Any
 
 import onnx
 import torch
+from onnxscript import opset18
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.onnx import register_custom_op_symbolic
 
 HERE = Path(__file__).parent
 
@@ -88,6 +90,78 @@ class Chosen(nn.Module):
         return rows, zeros, rows @ rows.T, rows.T @ rows
 
 
+@torch.library.custom_op("detection::nms", mutates_args=())
+def suppressed(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
+    """The indices of the boxes that non-maximum suppression keeps, as torchvision::nms has it."""
+    kept: list[int] = []
+    for index in scores.argsort(descending=True).tolist():
+        if all(float(_overlap(boxes[index], boxes[other])) <= threshold for other in kept):
+            kept.append(index)
+    return torch.tensor(kept, dtype=torch.int64)
+
+
+@suppressed.register_fake
+def _(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
+    return boxes.new_empty(torch.library.get_ctx().new_dynamic_size(), dtype=torch.int64)
+
+
+def _overlap(one: Tensor, other: Tensor) -> Tensor:
+    """The intersection of two boxes over their union."""
+    sides = torch.minimum(one[2:], other[2:]) - torch.maximum(one[:2], other[:2])
+    shared = sides.clamp(min=0).prod()
+    areas = (one[2:] - one[:2]).prod() + (other[2:] - other[:2]).prod()
+    return shared / (areas - shared)
+
+
+def dynamo_nms(boxes: Any, scores: Any, threshold: float) -> Any:
+    """What torch's exporter writes for torchvision::nms."""
+    ops, most = opset18, opset18.Constant(value_ints=[2**31 - 1])
+    chosen = ops.NonMaxSuppression(
+        ops.Unsqueeze(boxes, [0]), ops.Unsqueeze(scores, [0, 1]), most, [threshold]
+    )
+    return ops.Squeeze(ops.Slice(chosen, [2], [3], [1]), [1])
+
+
+def script_nms(graph: Any, boxes: Any, scores: Any, threshold: Any) -> Any:
+    """The same for the older exporter."""
+
+    def ints(*values: int) -> Any:
+        return graph.op("Constant", value_t=torch.tensor(values))
+
+    chosen = graph.op(
+        "NonMaxSuppression",
+        graph.op("Unsqueeze", boxes, ints(0)),
+        graph.op("Unsqueeze", graph.op("Unsqueeze", scores, ints(0)), ints(0)),
+        ints(2**31 - 1),
+        graph.op("Unsqueeze", graph.op("Cast", threshold, to_i=1), ints(0)),
+    )
+    return graph.op("Squeeze", graph.op("Slice", chosen, ints(2), ints(3), ints(1)), ints(1))
+
+
+class Detection(nn.Module):
+    """A detection head of two stages: boxes, suppression, and classes of what is left."""
+
+    def __init__(self, width: int = 6, classes: int = 3) -> None:
+        super().__init__()
+        self.score = nn.Linear(width, 1)
+        self.move = nn.Linear(width, 4)
+        self.second = nn.Linear(width + 4, classes)
+
+    def forward(self, features: Tensor, anchors: Tensor) -> tuple[Tensor, ...]:
+        scores = self.score(features).sigmoid().squeeze(1)
+        boxes = anchors + self.move(features).tanh() * 0.05
+        keep = torch.ops.detection.nms(boxes, scores, 0.3)
+        kept, found = boxes[keep], scores[keep]
+        classes = self.second(torch.cat([features[keep], kept], 1)).softmax(-1)
+        large = (kept[:, 2] - kept[:, 0]) * (kept[:, 3] - kept[:, 1]) > 0.12
+        best = classes[large]
+        joined = torch.cat([kept[large], anchors[:2]], 0)
+        told = torch.zeros_like(scores)
+        told[keep] = found * classes.max(-1).values
+        alike = (classes @ classes.T).sum(1)
+        return keep, classes, best, joined, told, alike, (found[:, None] * kept).mean(0)
+
+
 class Attention(nn.Module):
     """Attention to the tokens of a cache and to new ones."""
 
@@ -158,12 +232,16 @@ def export(
     shapes, axes = options.pop("dynamic_shapes", None), options.pop("dynamic_axes", None)
     for way in ways:
         path = HERE / f"{name}.{way}.onnx"
+        table = options.get("custom_translation_table")
+        given = {
+            name: each for name, each in options.items() if way == "dynamo" or each is not table
+        }
         own: dict[str, Any] = (
             {"dynamo": False, "opset_version": 17, "dynamic_axes": axes}
             if way == "script"
             else {"dynamo": True, "dynamic_shapes": shapes, "verbose": False}
         )
-        torch.onnx.export(module, args, path, **own, **options)
+        torch.onnx.export(module, args, path, **own, **given)
         model = onnx.load(path)
         del model.metadata_props[:], model.graph.metadata_props[:], model.graph.value_info[:]
         del model.functions[:]
@@ -184,6 +262,16 @@ def main() -> None:
     export("masked_update", MaskedUpdate(), (rows, rows > 0), input_names=["x", "mask"])
     # The older exporter writes a reshape to the shape that the rows had when it looked.
     export("chosen", Chosen(), (rows,), ("dynamo",), input_names=["x"])
+    register_custom_op_symbolic("detection::nms", script_nms, 17)
+    corner = torch.rand(24, 2)
+    anchors = torch.cat([corner, corner + 0.2 + torch.rand(24, 2) * 0.3], 1)
+    export(
+        "detection",
+        Detection(),
+        (torch.randn(24, 6), anchors),
+        input_names=["features", "anchors"],
+        custom_translation_table={torch.ops.detection.nms.default: dynamo_nms},
+    )
     past = [(torch.randn(1, 2, 5, 8), torch.randn(1, 2, 5, 8)) for _ in range(2)]
     parts = [f"{i}.{part}" for i in range(2) for part in ("key", "value")]
     names = ["tokens", *(f"past.{part}" for part in parts)]
