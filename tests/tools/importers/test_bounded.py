@@ -108,6 +108,11 @@ GRAPHS = {
     "a row repeated": POSITIONS + "w = Constant <value_floats = [1.0]> () y = Expand (w, s)",
     "a row repeated for each": VECTORS + "s = Shape (d) f = ReduceMax (d, ov) y = Expand (f, s)",
     "the last row": "w = Constant <value_ints = [-1]> () y = Gather <axis = 1> (b, w)",
+    "elements from the end": "w = Constant <value_ints = [-1, -1]> () "
+    "u = Constant <value_ints = [2, 1, 1]> () v = Reshape (w, u) "
+    "q = Constant <value_ints = [2, 1, 4]> () x = Expand (v, q) "
+    "y = GatherElements <axis = 1> (b, x)",
+    "the mask of dropout": "x, y0 = Dropout (b) y = Cast <to = 1> (y0)",
     "rows by index": "w = Constant <value_floats = [3.0, 4.0]> () y = Gather (w, i)",
     "counts by index": ZERO + VECTORS + "w = Constant <value_floats = [0.0, 0.0]> () "
     'f = Cast <to = 1> (i) y = ScatterElements <reduction = "add"> (w, i, f)',
@@ -225,6 +230,16 @@ def test_what_needs_one_size_for_all_runs_says_which_dimension():
     proto = model("y = Hardmax <axis = 1> (a)", "float[A, B, C] y")
     with pytest.raises(NotConstantError, match=r"operator Hardmax .*need one size .*--dim past=1"):
         import_onnx(proto, new_context(), dims={"past": (0, 5), "new": 1})
+
+
+def test_weights_whose_size_depends_on_the_run_are_refused():
+    text = (
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[1, 2, 5] x, float[3, 2, n] w) => '
+        "(float[1, 3, k] y) { y = Conv (x, w) }"
+    )
+    match = r"operator Conv .*the size of axis 2 of operand 1 'w' depends on inputs \(n\)"
+    with pytest.raises(NotConstantError, match=match):
+        import_onnx(parser.parse_model(text), new_context(), dims={"n": (1, 3)})
 
 
 def test_bounds_that_are_none_are_refused():

@@ -78,6 +78,13 @@ def _elementwise(node: Node, importer: Importer) -> Results:
     return importer(node)
 
 
+def _dropout(node: Node, importer: Importer) -> Results:
+    """The mask has the sizes of the data."""
+    data, mask = listed(importer(node))
+    assert isinstance(mask, SSAValue | Known)
+    return [data, mark(node, node.program.emitted(mask), node.sizes(0))]
+
+
 def _matmul(node: Node, importer: Importer) -> Results:
     """Sizes of the merged axes are equal, and those of leading axes broadcast."""
     ranks = [len(node.shape(i)) for i in (0, 1)]
@@ -95,12 +102,15 @@ def _matmul(node: Node, importer: Importer) -> Results:
 
 
 def _besides(axes: Callable[[Node], Iterable[int]]) -> Consumer:
-    """Refuse padding along some axes of operand 0, whose sizes the importer puts into constants."""
+    """Refuse padding along some axes of operand 0, whose sizes the importer puts into constants.
+
+    The other operands, which are weights, may have none at all.
+    """
 
     def consumer(node: Node, importer: Importer) -> Results:
-        refused = set(axes(node)) & node.sizes(0).keys()
-        if refused:
-            raise node.size_depends(0)
+        for i in _padded(node):
+            if i or set(axes(node)) & node.sizes(0).keys():
+                raise node.size_depends(i)
         return importer(node)
 
     return consumer
@@ -167,16 +177,20 @@ def _top_k(node: Node, importer: Importer) -> Results:
 # Indices
 
 
-def _gather(node: Node, importer: Importer) -> Results:
+def _gather(gather: type[nn.GatherOp | nn.GatherAlongOp]) -> Consumer:
     """Padding of the indices gives padding of the result. An index may count from the end of what
     exists.
     """
-    axis = node.axis(node.integer("axis", 0), len(node.shape(0)))
-    if axis not in node.sizes(0):
-        return importer(node)
-    if not is_whole(dtype_of(node.value(1))):
-        raise node.bad(f"indices of {dtype_of(node.value(1)).name}; need integers")
-    return node.add(nn.GatherOp(node[0], node[1], axis))
+
+    def consume(node: Node, importer: Importer) -> Results:
+        axis = node.axis(node.integer("axis", 0), len(node.shape(0)))
+        if axis not in node.sizes(0):
+            return importer(node)
+        if not is_whole(dtype_of(node.value(1))):
+            raise node.bad(f"indices of {dtype_of(node.value(1)).name}; need integers")
+        return node.add(gather(node[0], node[1], axis))
+
+    return consume
 
 
 def _by_coordinates(node: Node, importer: Importer) -> Results:
@@ -411,7 +425,7 @@ REDUCTIONS = (
 
 PASSED = (
     *("Softmax", "LogSoftmax", "CumSum", "CumProd", "Gemm", "Transpose", "Tile", "Trilu"),
-    *("OneHot", "GatherElements", "BatchNormalization", "QuantizeLinear", "DequantizeLinear"),
+    *("OneHot", "BatchNormalization", "QuantizeLinear", "DequantizeLinear"),
     *("Einsum", "Identity"),
 )
 """Further operators whose importers need to know nothing of padding."""
@@ -424,6 +438,7 @@ BY_SAMPLE = (
 
 SIZED: dict[str, Consumer] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
+    "Dropout": _dropout,
     **dict.fromkeys((*REDUCTIONS, *PASSED), _through),
     **dict.fromkeys(BY_SAMPLE, _besides(_image_axes)),
     "LayerNormalization": _besides(_last_axes),
@@ -432,7 +447,8 @@ SIZED: dict[str, Consumer] = {
     "ArgMax": _arg,
     "ArgMin": _arg,
     "TopK": _top_k,
-    "Gather": _gather,
+    "Gather": _gather(nn.GatherOp),
+    "GatherElements": _gather(nn.GatherAlongOp),
     "GatherND": _by_coordinates,
     "ScatterND": _scatter_rows,
     "Scatter": _along,

@@ -42,6 +42,7 @@ from ..search.failures import Wrong
 from .build import build_graph
 from .deviations import Case, deviation
 from .graph import KIND, ModelCase, every_node, inner_graphs, names_read
+from .opened import opened, poisoned
 from .runtimes import RefusedByRuntime, by_onnxruntime, by_reference
 from .shrink import smallest
 from .unrolled import NotWrittenOut, written_out
@@ -53,6 +54,8 @@ SHRINKING = 20.0
 """Seconds for shrinking a failing model."""
 MOST_NODES = 8
 """Nodes of a model, not counting those that compute parameters."""
+OPENED = 0.3
+"""How often a size of a model is one that only a run knows."""
 NO_MACHINE = "tiny:1"
 """The target of a program that is evaluated and not compiled. Any target would do."""
 
@@ -66,9 +69,10 @@ OUT_OF_RANGE = (
 INDEX_KNOWN = " outside of "
 """Part of abele's message about an index out of range that is known at import."""
 
-NOT_COMPARED = ("refused", "unsupported", "undecided", "invalid")
-"""Reasons for not comparing a model: onnxruntime refuses it; the reader does not support it; a
-branch depends on rounding; it is not valid ONNX, which is a bug of the generator."""
+NOT_COMPARED = ("refused", "unsupported", "open", "undecided", "invalid")
+"""Reasons for not comparing a model: onnxruntime refuses it; the reader does not support it, or not
+with a size that only a run knows; a branch depends on rounding; it is not valid ONNX, which is a
+bug of the generator."""
 
 
 @dataclass
@@ -176,7 +180,14 @@ def check_import(
                 break
             sketch = random_sketch(Random(f"{seed} {number}"), MOST_NODES)
             graph = build_graph(sketch, operators)
-            wrong = check.count(graph)
+            sizes = Random(f"{seed} {number} sizes")
+            other = opened(graph, sizes) if sizes.random() < OPENED else None
+            before = check.report.examples
+            wrong = None if other is None else check.count(other)
+            if wrong is not None and other is not None:
+                raise check.failure(other, wrong, folder, number)
+            # A model that is refused with such a size is compared without it.
+            wrong = check.count(graph) if check.report.examples == before else None
             if wrong is not None:
                 raise check.failure(graph, wrong, folder, number)
         check.report.seconds = monotonic() - begin
@@ -260,12 +271,15 @@ class Check:
         try:
             ours = outcome_of(graph)
         except UnsupportedError as error:
-            raise NotCompared("unsupported", str(error)) from None
+            raise NotCompared("open" if graph.is_opened else "unsupported", str(error)) from None
         except InputError as error:
             if INDEX_KNOWN in str(error) and any(map(inner_graphs, graph.proto.graph.node)):
                 raise NotCompared(
                     "unsupported", f"perhaps in a body that never runs: {error}"
                 ) from None
+            if graph.is_opened:
+                # A size that only a run knows may meet one that is fixed.
+                raise NotCompared("open", str(error)) from None
             return Wrong("refused", f"a valid model is refused: {error}")
         except VerifyException as error:
             return Wrong("invalid", f"the imported program does not verify: {error}")
@@ -342,9 +356,10 @@ def check_valid(model: onnx.ModelProto) -> None:
 def imported_program(graph: ModelCase) -> Program:
     """The nn program that abele reads from a model. Raises InputError and VerifyException."""
     context = new_context()
-    module = import_onnx(graph.proto, context)
+    module = import_onnx(graph.proto, context, dims=dict(graph.bounds))
     verify(module, NN)
-    return Program(module, context, graph.inputs, resolve_target(NO_MACHINE))
+    inputs = poisoned(signature(module), graph.inputs)
+    return Program(module, context, inputs, resolve_target(NO_MACHINE))
 
 
 def outcome_of(graph: ModelCase) -> Outcome:
@@ -374,7 +389,10 @@ def on_machine(graph: ModelCase, ours: Outcome, target: str) -> Wrong | None:
     Returns None if the results are right, or if the model does not fit on the machine.
     """
     try:
-        found = compile_model(graph.proto, target, cache=False).run(graph.inputs, strict=True)
+        exe = compile_model(graph.proto, target, dims=dict(graph.bounds), cache=False)
+        found = exe.signature.trimmed(
+            exe.runners.run(poisoned(exe.signature, graph.inputs), strict=True)
+        )
     except DoesNotFit:
         return None
     except MemoryError:

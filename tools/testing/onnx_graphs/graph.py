@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +24,8 @@ KIND = "a failing model that abele saved"
 MODEL = "model.onnx"
 INPUTS = "inputs.npz"
 ABOUT = "replay.json"
+DIMS = "dims"
+OPENED = "is_opened"
 
 WEIGHTS_ARE_NO_INPUTS = 4
 """The first version of the file format in which an initializer need not be an input as well."""
@@ -35,11 +37,21 @@ class ModelCase:
 
     Attributes:
         sketch: the sketch from which it was generated.
+        dims: the bounds of sizes that each run chooses, by the name of the dimension.
+        is_opened: whether it has a size that only a run knows.
     """
 
     proto: onnx.ModelProto
     inputs: dict[str, Array]
     sketch: Sketch | None = None
+    dims: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    is_opened: bool = False
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int]]:
+        """The bounds of the sizes that inputs have."""
+        dims = (d.dim_param for v in self.proto.graph.input for d in v.type.tensor_type.shape.dim)
+        return {name: self.dims[name] for name in dims if name in self.dims}
 
     @property
     def text(self) -> str:
@@ -75,7 +87,7 @@ class ModelCase:
 
         The values are no longer outputs. Unused inputs are removed.
         """
-        proto = _copy(self.proto)
+        proto = copy_of(self.proto)
         outputs = [v for v in proto.graph.output if v.name not in values]
         del proto.graph.output[:]
         proto.graph.output.extend(outputs)
@@ -94,7 +106,9 @@ class ModelCase:
         del proto.graph.node[:], proto.graph.initializer[:]
         proto.graph.node.extend(kept)
         proto.graph.initializer.extend(held)
-        return _without_unused(ModelCase(proto, {**self.inputs, **values}))
+        return _without_unused(
+            replace(self, proto=proto, inputs={**self.inputs, **values}, sketch=None)
+        )
 
     def single_node(self, node: onnx.NodeProto, operands: Mapping[str, Array]) -> ModelCase:
         """A model of one node with constant operands, and all its results as outputs."""
@@ -118,24 +132,24 @@ class ModelCase:
         onnx infers a wrong shape for some nodes, such as windows with ceil_mode. Shapes of values
         that are not outputs are not declared either.
         """
-        proto = _copy(self.proto)
+        proto = copy_of(self.proto)
         for value in proto.graph.value_info:
             value.type.tensor_type.ClearField("shape")
         for output in proto.graph.output:
             tensor = output.type.tensor_type
             if tuple(d.dim_value for d in tensor.shape.dim) != computed[output.name].shape:
                 tensor.ClearField("shape")
-        return ModelCase(proto, self.inputs, self.sketch)
+        return replace(self, proto=proto)
 
     def _with_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> ModelCase:
-        proto = _copy(self.proto)
+        proto = copy_of(self.proto)
         names = {v.name for v in outputs}
         others = (*proto.graph.value_info, *proto.graph.output)
         typed = [v for v in others if v.name not in names and self.producer(v.name)]
         del proto.graph.output[:], proto.graph.value_info[:]
         proto.graph.output.extend(outputs)
         proto.graph.value_info.extend(typed)
-        return ModelCase(proto, self.inputs)
+        return replace(self, proto=proto, sketch=None)
 
     def save(self, folder: Path, about: Mapping[str, object]) -> None:
         """Save the model, its inputs and the settings of its replay to a folder.
@@ -146,7 +160,8 @@ class ModelCase:
         with whole_folder(folder, KIND) as made:
             (made / MODEL).write_bytes(self.proto.SerializeToString())
             write_npz(made / INPUTS, self.inputs)
-            (made / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+            whole = {**about, DIMS: self.bounds, OPENED: self.is_opened}
+            (made / ABOUT).write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
 
     @staticmethod
     def load(folder: Path) -> tuple[ModelCase, dict[str, object]]:
@@ -156,8 +171,12 @@ class ModelCase:
             proto = onnx.load(folder / MODEL)
         except (OSError, ValueError) as error:
             raise InputError(f"{folder}: cannot be read: {error}") from None
-        inputs = read_npz(folder / INPUTS, signature(import_onnx(proto, new_context())).inputs)
-        return ModelCase(proto, inputs), about
+        dims = cast("dict[str, list[int]]", about.get(DIMS, {}))
+        bounds = {name: (least, most) for name, (least, most) in dims.items()}
+        own = signature(import_onnx(proto, new_context(), dims=dict(bounds)))
+        lengths = {each.name for each in own.lengths}
+        inputs = read_npz(folder / INPUTS, [t for t in own.inputs if t.name not in lengths])
+        return ModelCase(proto, inputs, None, bounds, bool(about.get(OPENED))), about
 
     def __repr__(self) -> str:
         """The model as ONNX text."""
@@ -189,7 +208,8 @@ def names_read(node: onnx.NodeProto) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _copy(proto: onnx.ModelProto) -> onnx.ModelProto:
+def copy_of(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of a model."""
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     return copy
@@ -226,4 +246,5 @@ def _without_unused(graph: ModelCase) -> ModelCase:
     proto.node.extend(reversed(kept))
     proto.initializer.extend(held)
     proto.input.extend(given)
-    return ModelCase(graph.proto, {n: a for n, a in graph.inputs.items() if n in wanted})
+    inputs = {n: a for n, a in graph.inputs.items() if n in wanted}
+    return replace(graph, inputs=inputs, sketch=None)

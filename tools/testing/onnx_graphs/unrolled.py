@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -45,7 +46,7 @@ def written_out(graph: ModelCase, node: onnx.NodeProto, values: Mapping[str, Arr
     proto.graph.node.extend(all_nodes)
     proto.graph.initializer.extend(copies.weights)
     proto.graph.value_info.extend(copies.told)
-    return ModelCase(proto, graph.inputs)
+    return replace(graph, proto=proto, sketch=None)
 
 
 class _Copies:
