@@ -10,7 +10,7 @@ view("operations", "Operations", host => {
   host.append(make("div", { className: "tools" }, filter, groups, total, make("span", { className: "note push", textContent: "click a row for its details" })), ...lacks("plans"));
   const most = highest(OPS, op => op.cycles, 1);
   const every = [
-    { name: "name", label: "operation", width: "minmax(240px, 2.4fr)", value: row => row.name, text: row => "    ".repeat(row.depth || 0) + (row.group ? `${openHeads.has(row.key) ? "▾" : "▸"} ${row.name}  (${row.size})` : row.name) },
+    { name: "name", label: "operation", width: "minmax(330px, 2.4fr)", value: row => row.name, text: row => "    ".repeat(row.depth || 0) + (row.group ? `${openHeads.has(row.key) ? "▾" : "▸"} ${row.name}  (${row.size})` : row.name) },
     { name: "kind", label: "kind", width: "104px", value: row => row.kind.replace(/^nn\./, "") },
     ...(OPS.some(op => op.phase) ? [{ name: "phase", label: "phase", width: "70px", value: row => row.phase }] : []),
     ...(OPS.some(op => op.line) ? [{ name: "line", label: "line", width: "110px", value: row => row.line, text: row => row.line }] : []),
@@ -30,7 +30,7 @@ view("operations", "Operations", host => {
   const columns = P.planned ? every : every.filter(each => ["name", "kind", "phase", "weights", "values", "line"].includes(each.name));
   const text = op => `${op.name} ${op.kind} ${op.phase} ${op.line} ${data.sources[op.line] || ""} ${op.split} ${op.limited_by} ${op.nodes.map(n => n.node).join(" ")}`.toLowerCase();
   const table = grid(host, columns, {
-    label: "Operations", className: "fill", least: P.planned ? 1480 : 700, nothing: "no operation has all these words",
+    label: "Operations", className: "fill", least: P.planned ? 1570 : 700, nothing: "no operation has all these words",
     isOn: row => !row.group && row.operation === place.op,
     rows: compare => {
       const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
