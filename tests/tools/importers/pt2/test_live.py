@@ -18,6 +18,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.utils._pytree import tree_flatten
 
+    from .torch_architectures import ARCHITECTURES
     from .torch_models import MODELS, made
     from .torch_operators import OPERATORS
 
@@ -25,6 +26,9 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),
 ]
+
+SEEN = {"ResNet", "ConvNeXt", "ViT", "BERT", "GPT-2", "Llama"}
+"""The architectures that are among the models."""
 
 PADDED = ("nonzero", "masked_select")
 """Operators whose results have a size that depends on values, so that padding follows."""
@@ -49,6 +53,17 @@ def test_a_model_agrees(name: str, core: bool):
     program = program.run_decompositions() if core else program
     found = results(imported(saved(program)), arrays(inputs))
     agree(found, arrays(module(*inputs)))
+
+
+@pytest.mark.parametrize("core", [False, True], ids=["plain", "core"])
+@pytest.mark.parametrize("name", sorted(ARCHITECTURES.keys() - SEEN))
+def test_an_architecture_agrees(name: str, core: bool):
+    torch.manual_seed(0)
+    make, inputs = ARCHITECTURES[name]
+    module, given = make().eval(), inputs()
+    program = torch.export.export(module, given)
+    program = program.run_decompositions() if core else program
+    agree(results(imported(saved(program)), arrays(given)), arrays(module(*given)))
 
 
 class Applied(torch.nn.Module):
