@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 
 from ..ir.support.garbage import heap_frozen_after
 from .commands.signals import end_by_exception
+from .commands.wall import WALL
 from .views.application import STYLE, run_application
 
 
@@ -151,6 +152,7 @@ def use_one_thread_of_blas() -> None:
 
 def main() -> None:
     """Run the command abele."""
+    WALL.of_process = True
     end_by_exception()
     use_one_thread_of_blas()
     if len(sys.argv) > 2:

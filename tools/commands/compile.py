@@ -21,7 +21,7 @@ from ..views.trace import trace_text
 from ..views.user_errors import text_in, user_errors
 from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
-from .showing import show
+from .showing import figure, show
 
 
 @compiles
@@ -83,7 +83,10 @@ def compile_command(
             request = how.request(model, extensions, on_step)
             exe = compiled(replace(request, beside=others, runs=runs))
             on_step("write")
-            exe.save(output)
+            with exe.stages.timed("write"):
+                exe.save(output)
+            on_step("figures")
+            figure(exe)
             if profile is not None:
                 write_profile(profile, exe, source_lines(model))
             if trace is not None:

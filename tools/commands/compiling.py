@@ -35,6 +35,7 @@ from .training_options import (
     TrainingNumbers,
     given_training,
 )
+from .wall import WALL
 
 with deferred(__name__):
     from ...ir.instruments.reproducer import fresh_folder
@@ -298,6 +299,7 @@ def _with_options(
 
     @wraps(command)
     def run(**given: Any) -> None:
+        WALL.call()
         asked = Compilation(**{name: given.pop(name) for name in names})
         if given.pop("list_ops", False):
             show_operators(given["model"], asked.dim, asked.value, asked.load, asked.inputs)

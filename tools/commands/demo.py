@@ -14,6 +14,7 @@ from ..driver.compile import compiled
 from ..driver.executable import MACHINE
 from ..driver.files import check_files
 from ..driver.profile_file import write_profile
+from ..driver.stages import CHECK
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
 from ..views.terminal import console
@@ -21,7 +22,7 @@ from ..views.user_errors import user_errors
 from .arguments import ProfileFile
 from .compiling import Compilation, compiles_with
 from .doctor import tell
-from .showing import show
+from .showing import figure, show
 from .threads import ThreadCount, use_threads
 
 
@@ -55,8 +56,11 @@ def demo(
             exe = compiled(replace(how.request("", extensions, on_step), model=model, cache=False))
             on_step("run")
             results = exe.run(values)
-            on_step("check against float64")
-            verdict = check_run(exe, values, results, MACHINE)
+            on_step(CHECK)
+            with exe.stages.timed("check"):
+                verdict = check_run(exe, values, results, MACHINE, on_step)
+            on_step("figures")
+            figure(exe)
             if profile is not None:
                 write_profile(profile, exe)
             if scan is not None:

@@ -18,10 +18,11 @@ from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_text
 from ..driver.host_memory import refuse_too_little_to_map
 from ..driver.member_names import member_names
+from ..driver.stages import CHECK
 from ..views.user_errors import print_error_line, text_in, user_errors
 from .arguments import LEVELS_HELP, ModelFile, ProfileFile, TraceFile, given_values
 from .compiling import Compilation, compiles
-from .showing import show
+from .showing import figure, show
 from .threads import ThreadCount, use_threads
 
 with deferred(__name__):
@@ -123,14 +124,20 @@ def run(
             ]
             if inputs is not None and missing:
                 print_error_line(f"{inputs}: missing inputs get seeded values: {listed(missing)}")
+            on_step(f"load {at}")
+            exe.runners.prepared(at, strict)
             on_step(f"run at {at}")
             results = exe.run(values, at=at, strict=strict)
             verdict = None
             if check:
-                on_step("check against float64")
-                verdict = check_run(exe, values, results, at)
+                on_step(CHECK)
+                with exe.stages.timed("check"):
+                    verdict = check_run(exe, values, results, at, on_step)
             if outputs is not None:
-                write_npz(outputs, results)
+                with exe.stages.timed("write"):
+                    write_npz(outputs, results)
+            on_step("figures")
+            figure(exe)
             if profile is not None:
                 write_profile(profile, exe, source_lines(model))
             if trace is not None:

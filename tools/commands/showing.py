@@ -11,6 +11,7 @@ from ..driver.executable import Executable
 from ..views.table import summary
 from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, print_error_line
+from .wall import WALL
 
 if TYPE_CHECKING:
     from ...backends.target import Target
@@ -45,6 +46,13 @@ def warn_of_constants(exe: Executable, values: Iterable[str]) -> None:
         )
 
 
+def figure(exe: Executable) -> None:
+    """Compute the figures of a program, and let its stages add up to the time of the command."""
+    with exe.stages.timed("figures"):
+        _ = exe.profile
+    WALL.settle(exe.stages)
+
+
 def show(exe: Executable, title: str, verdict: Verdict | None, values: Iterable[str] = ()) -> None:
     """Print the summary table, and warn about relaxed limits, what is not priced, and a program
     that computes nothing; exit with 1 if the check failed.
@@ -52,6 +60,7 @@ def show(exe: Executable, title: str, verdict: Verdict | None, values: Iterable[
     Args:
         values: the names of inputs with which the program was compiled.
     """
+    figure(exe)
     warn(exe.relaxed)
     tell_recomputed(exe)
     warn_of_constants(exe, values)

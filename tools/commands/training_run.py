@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ...dialects import nn
@@ -189,7 +191,8 @@ def train(wanted: Wanted, ready: Prepared) -> Trainer:
                 write_checkpoint(wanted.checkpoint, run.checkpoint)
 
         try:
-            _do_steps(wanted, ready, run, bar, write)
+            with _timed_run(ready.exe):
+                _do_steps(wanted, ready, run, bar, write)
         except (KeyboardInterrupt, SystemExit):
             saved = wanted.checkpoint if run.rows else None
             goes_on = f"; --resume {saved} goes on" if saved else ""
@@ -201,6 +204,18 @@ def train(wanted: Wanted, ready: Prepared) -> Trainer:
                 for each in wanted.curves if run.rows else ():
                     write_curve(each, run.rows)
     return run
+
+
+@contextmanager
+def _timed_run(exe: Executable) -> Generator[None]:
+    """Let the stage of running be that of all steps, not of the last one."""
+    start = perf_counter()
+    loaded = exe.stages.seconds.get("load", 0.0)
+    try:
+        yield
+    finally:
+        load = exe.stages.seconds.get("load", 0.0) - loaded
+        exe.stages.seconds["run"] = perf_counter() - start - load
 
 
 def _do_steps(

@@ -19,7 +19,7 @@ from ...backends.faults import IndexFault
 from ...backends.host.binders import best_binder
 from ...backends.host.judges import best_judge
 from ...backends.host.threads import THREADS
-from ...backends.machine import Machine
+from ...backends.machine import Machine, Observer
 from ...backends.op_check import OpCheck
 from ...backends.reference import (
     TooManyIterations,
@@ -32,15 +32,18 @@ from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.levels import NN
 from ...dialects.partition import PartitionTensor
+from ...dialects.tile import SuperstepOp
 from ...dialects.variable import Variable
 from ...ir.support.errors import one_line
 from ...ir.support.number_kinds import bit_width, is_floating, is_whole
+from ...ir.support.on_step import OnStep, ignore_step
 from ...ir.upstream import ModuleOp, isa
 from ..driver.arrays import Array
 from ..driver.executable import MACHINE, Executable
 from ..driver.host_memory import refuse_too_little_memory
 from ..driver.keep_levels import kept_after
 from ..driver.program import signature
+from ..driver.stages import CHECK
 from .followed import follow, has_steps
 from .kernel_problem import kernel_problem
 from .machine_results import Results, states_of
@@ -163,7 +166,11 @@ def _floats_of(module: ModuleOp) -> set[np.dtype[Any]]:
 
 
 def check_run(
-    exe: Executable, inputs: Mapping[str, Array], outputs: Mapping[str, Array], at: str
+    exe: Executable,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    at: str,
+    on_step: OnStep = ignore_step,
 ) -> Verdict:
     """Compare the outputs of a first run with float64; for the machine, check all operations too.
 
@@ -189,6 +196,9 @@ def check_run(
     infinity or NaN from finite operands. If there is no reference, the machine's operations are the
     model, and each must be within its bound. If some operations get a meaning only from passes, the
     references run the program after these passes.
+
+    Args:
+        on_step: called with what is being checked.
     """
     outputs = exe.signature.computed(outputs)
     # Modules are made on first use: two threads must not make them at once.
@@ -200,10 +210,12 @@ def check_run(
         look, watched = OpCheck(pool, THREADS.count, best_judge()), Results({})
         if at == MACHINE:
             refuse_too_little_memory(exe.memory)
-            watched = _watched(exe, inputs, look)
+            watched = _watched(exe, inputs, look, on_step)
+        on_step(f"{CHECK} (outputs)")
         verdict = compared.result() if compared else _compared(exe, inputs, outputs, is_over)
         if at != MACHINE:
             return verdict
+        on_step(f"{CHECK} (bits of a plain run)")
         unlike = kernel_problem(exe, inputs, outputs, watched, look.first)
         if unlike is not None and unlike.is_found:
             verdict = replace(verdict, problem=unlike.text)
@@ -236,10 +248,24 @@ def _with_operations(
     return verdict
 
 
-def _watched(exe: Executable, inputs: Mapping[str, Array], look: OpCheck) -> Results:
+class _Telling(Observer):
+    """Tells how many supersteps have run."""
+
+    def __init__(self, exe: Executable, on_step: OnStep) -> None:
+        self._done, self._all, self._on_step = 0, exe.profile["supersteps"], on_step
+
+    def on_superstep(self, op: SuperstepOp, machine: Machine) -> None:
+        """Tell it."""
+        self._done += 1
+        self._on_step(f"{CHECK} (superstep {self._done:,} of {self._all:,})")
+
+
+def _watched(
+    exe: Executable, inputs: Mapping[str, Array], look: OpCheck, on_step: OnStep
+) -> Results:
     """The results of a run that writes every byte, from the first states."""
     module, binder = exe.module_at(MACHINE), best_binder(is_watched=True)
-    machine = Machine(module, exe.target, observers=[look], binder=binder)
+    machine = Machine(module, exe.target, observers=[look, _Telling(exe, on_step)], binder=binder)
     try:
         outputs = exe.signature.trimmed(machine.run(inputs))
     except IndexFault as fault:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ...ir.instruments.timing import PassTiming
     from .keep_plans import KeptPlans
+
+CHECK = "check against float64"
+"""What progress shows while a run is checked, with the part that is checked in brackets."""
 
 
 @dataclass
@@ -23,6 +29,15 @@ class Stages:
     passes: dict[str, float] = field(default_factory=dict[str, float])
     timings: list[PassTiming] = field(default_factory=list["PassTiming"])
     plans: KeptPlans | None = None
+
+    @contextmanager
+    def timed(self, stage: str) -> Generator[None]:
+        """Add the time of the block to a stage."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.add(stage, perf_counter() - start)
 
     def add(self, stage: str, seconds: float) -> None:
         """Add time to a stage."""

@@ -25,7 +25,8 @@ def progress(
 ) -> Generator[OnStep]:
     """A function that shows a step of the work on standard error.
 
-    It shows one changing line on a terminal, and nothing elsewhere.
+    It shows one changing line on a terminal, and nothing elsewhere. Steps that differ only in what
+    stands in brackets, as in "check (2 of 3)", are one step.
 
     Args:
         verbose: one line for each step instead, with its seconds, and the summary of a pass.
@@ -41,6 +42,7 @@ def progress(
         steps.end("in all")
         return
     with changing_line() as show:
+        show("start-up")
         yield show
 
 
@@ -50,16 +52,20 @@ class _Steps:
 
     passes: Mapping[str, PassEntry]
     step: str = ""
+    name: str = ""
 
     def __post_init__(self) -> None:
         self.start = self.last = perf_counter()
 
     def begin(self, step: str) -> None:
         """End the previous step, and begin a step. The first word of a pass's step is its name."""
+        name = step.partition(" (")[0]
+        if name == self.name:
+            return
+        self.name = name
         now = perf_counter()
         if self.step:
             self._write(now - self.last, self.step)
-        name = step.partition(" (")[0]
         meaning = first_sentence(load_pass(name, self.passes)) if name in self.passes else ""
         self.step = f"{step}: {meaning}" if meaning else step
         self.last = perf_counter()

@@ -31,6 +31,7 @@ from abele.tools.debug.run_check import (
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.context import new_context
 from abele.tools.driver.request import Request
+from abele.tools.driver.stages import CHECK
 
 NARROW = """
 func.func @main(%x: tensor<4x64xELEMENT>, %b: tensor<64xELEMENT>) -> tensor<4x64xELEMENT>
@@ -496,6 +497,15 @@ def test_threads_come_to_the_same_verdict(wide, factor: int):
             verdicts.append(check_run(exe, inputs, given, "exchange"))
     assert verdicts[0] == verdicts[1]
     assert verdicts[0].passed == (factor == 1)
+
+
+def test_a_check_tells_every_superstep_of_its_run(wide):
+    told: list[str] = []
+    check_run(*wide, "exchange", told.append)
+    count = wide[0].profile["supersteps"]
+    assert count > 0
+    supersteps = [f"{CHECK} (superstep {n} of {count})" for n in range(1, count + 1)]
+    assert told == [*supersteps, f"{CHECK} (outputs)", f"{CHECK} (bits of a plain run)"]
 
 
 def test_an_error_in_a_thread_reaches_the_caller(wide):
