@@ -122,7 +122,6 @@ def to_be_planned(path: Path, target: str) -> tuple[ModuleOp, Target]:
 def planned(path: Path, target: str) -> dict[str, Any]:
     """Figures of planning a model. Call it in a new process, whose caches are empty."""
     module, machine = to_be_planned(path, target)
-    gc.collect()
     gc.disable()
     start = process_time()
     found = plan_network(module, machine)

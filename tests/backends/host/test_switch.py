@@ -103,8 +103,9 @@ def test_a_form_that_does_not_exist_is_one_message(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(VARIABLE, "broad")
     done = CliRunner().invoke(app, ["demo"])
     assert done.exit_code == 2
-    assert done.output.splitlines()[-1] == (
-        "error: ABELE_KERNELS: no form of kernels is called 'broad'; need wide, narrow, plain"
+    # It comes before all work.
+    assert done.output == (
+        "error: ABELE_KERNELS: no form of kernels is called 'broad'; need wide, narrow, plain\n"
     )
 
 
