@@ -18,6 +18,7 @@ from ..backends.codelets.conversion import float_limits
 from ..dialects import control, nn
 from ..dialects.dtypes import numpy_dtype
 from ..dialects.levels import NN
+from ..dialects.scalar_functions import FUNCTIONS
 from ..dialects.settable import changing_states
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ..ir.blob import Blob
@@ -83,6 +84,7 @@ class NarrowFloats(ModulePass):
         narrowing = _Narrowing(op, ELEMENTS[self.to], ctx)
         dtype = numpy_dtype(narrowing.element)
         wide = wide_operations(op, fixed_values(op, narrowing.stored), dtype)
+        wide |= {each for each in op.walk() if _rounds(each)}
         if self.states == "wide":
             phases = Phases.of(op)
             wide |= {each for each in op.walk() if phases.phase(each) == UPDATE}
@@ -253,6 +255,12 @@ def _narrow_states(narrowing: _Narrowing) -> None:
                 elif isinstance(op, nn.StoreOp) and op.state.string_value() == name:
                     edit.modified(op)
                     narrowing.give(op, 0, edit)
+
+
+def _rounds(op: Operation) -> bool:
+    """Whether an operation rounds float32 numbers itself, which it cannot do to narrow ones."""
+    function = op.structure().body.function if isinstance(op, Structured) else ""
+    return function in FUNCTIONS and FUNCTIONS[function].rounds
 
 
 def _float32_places(values: Iterable[SSAValue]) -> list[int]:

@@ -44,6 +44,66 @@ def body(lines: str, takes: str = "%x: tensor<4xf32>", gives: str = "tensor<4xf3
     return f"func.func @main({takes}) -> {gives} {{ {lines} }}"
 
 
+def test_a_rounding_reads_float32():
+    """A rounding to the numbers of a narrower type has been asked for before."""
+    format_ = "digits 4.0 least -7.0 largest 240.0 overflow 1.0"
+    before = f"""
+      %0 = nn.tanh %x : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.to_nearest %0 {format_} : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %1 : tensor<4xf32>"""
+    expected = f"""
+      %0 = nn.cast %x : (tensor<4xf32>) -> tensor<4xf16>
+      %1 = nn.tanh %0 : (tensor<4xf16>) -> tensor<4xf16>
+      %2 = nn.cast %1 : (tensor<4xf16>) -> tensor<4xf32>
+      %3 = nn.to_nearest %2 {format_} : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %3 : tensor<4xf32>"""
+    check(body(before), body(expected))
+
+
+UPDATING = """
+  nn.state @w : tensor<4xf32> = {w}
+  nn.state @n : tensor<f32> = {n}
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = nn.load @w : tensor<4xf32>
+    %1 = nn.mul %x, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %2 = nn.sub %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("w/update")
+    nn.store %2, @w : tensor<4xf32>
+    %3 = nn.load @n : tensor<f32>
+    nn.store %3, @n : tensor<f32>
+    func.return %1 : tensor<4xf32>
+  }"""
+STEP_STATES = {"w": W, "n": np.zeros((), np.float32)}
+
+
+def test_a_step_of_training_updates_float32_weights_in_float32():
+    ctx = context()
+    module = module_of(
+        f"builtin.module attributes {{abele.forward = []}} {{ {UPDATING} }}", ctx, **STEP_STATES
+    )
+    NarrowFloats().apply(ctx, module)
+    verify(module, NN)
+    (update,) = [op for op in module.walk() if isinstance(op, nn.SubOp)]
+    (forward,) = [op for op in module.walk() if isinstance(op, nn.MulOp)]
+    assert nn.element_of(update.result) == f32
+    assert nn.element_of(forward.result) != f32
+
+
+def test_states_with_axes_become_narrow_on_request():
+    ctx = context()
+    module = module_of(
+        f"builtin.module attributes {{abele.forward = []}} {{ {UPDATING} }}", ctx, **STEP_STATES
+    )
+    NarrowFloats(states="narrow").apply(ctx, module)
+    verify(module, NN)
+    states = {
+        op.sym_name.data: op.value.array for op in module.walk() if isinstance(op, nn.StateOp)
+    }
+    assert states["w"].dtype == np.float16
+    assert states["n"].dtype == np.float32
+    (update,) = [op for op in module.walk() if isinstance(op, nn.SubOp)]
+    assert nn.element_of(update.result) != f32
+
+
 @pytest.mark.parametrize("to", ["f16", "bf16"])
 def test_the_interface_stays_and_all_between_becomes_narrow(to: str):
     before = """
