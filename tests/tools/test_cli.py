@@ -241,7 +241,8 @@ def test_a_check_tells_the_infinities_of_a_model_and_of_its_inputs_from_faults(t
         assert ("your model" in result.output) == made
 
 
-def test_demo_refuses_an_unknown_target():
+def test_demo_refuses_an_unknown_target_before_all_work(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("abele.tools.commands.demo_network.demo_model", None)
     result = abele("demo", "--target", "nonsense")
     assert result.exit_code == 2
 

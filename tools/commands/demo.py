@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ...backends.target import resolve_target
 from ..debug.health import health
 from ..debug.run_check import check_run
 from ..driver.compile import compiled
@@ -43,6 +44,9 @@ def demo(
     with user_errors() as context:
         use_threads(threads)
         extensions = context.load(how.load)
+        if how.target is not None:
+            # Before the weights, which take seconds.
+            resolve_target(how.target)
         check_files({}, {"--profile": profile, "--scan": scan})
         if scan is not None:
             needs_libraries()

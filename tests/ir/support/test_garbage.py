@@ -4,6 +4,8 @@ import gc
 import subprocess
 import sys
 import weakref
+from collections.abc import Callable
+from functools import wraps
 
 import pytest
 
@@ -16,6 +18,23 @@ from abele.ir.support.garbage import (
     heap_frozen,
     heap_frozen_after,
 )
+
+
+def alone(test: Callable[[], None]) -> Callable[[], None]:
+    """Run a test in a process of its own, whose heap is small.
+
+    It looks at all objects, or makes as many as there are. A worker of the tests has millions.
+    """
+
+    @wraps(test)
+    def run() -> None:
+        script = (
+            f"from runpy import run_path; run_path({__file__!r})[{test.__name__!r}].__wrapped__()"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    return run
 
 
 class Cycle:
@@ -41,6 +60,7 @@ def test_collection_that_was_off_stays_off():
         gc.enable()
 
 
+@alone
 def test_objects_made_without_collection_are_in_the_oldest_generation():
     with collection_paused():
         made = Cycle()
@@ -54,14 +74,8 @@ def test_objects_made_without_collection_are_in_the_oldest_generation():
         gc.unfreeze()
 
 
+@alone
 def test_garbage_of_earlier_work_does_not_pile_up():
-    # In a process of its own: it makes several times as many objects as the process has.
-    script = f"from runpy import run_path; run_path({__file__!r})['make_garbage_of_earlier_work']()"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def make_garbage_of_earlier_work() -> None:
     many = len(gc.get_objects())
     left: list[weakref.ref[Cycle]] = []
     for _ in range(6):
@@ -74,6 +88,7 @@ def make_garbage_of_earlier_work() -> None:
     assert sum(reference() is not None for reference in left) <= 2
 
 
+@alone
 def test_a_few_objects_that_hold_much_memory_are_collected():
     collect_if_grown()
     with collection_paused():
@@ -84,6 +99,7 @@ def test_a_few_objects_that_hold_much_memory_are_collected():
     assert left() is None
 
 
+@alone
 def test_nothing_is_collected_if_collection_is_off():
     gc.disable()
     try:
@@ -98,6 +114,7 @@ def test_nothing_is_collected_if_collection_is_off():
         gc.collect()
 
 
+@alone
 def test_a_frozen_heap_keeps_old_garbage_and_collects_new():
     before = Cycle()
     old = weakref.ref(before)
@@ -111,6 +128,7 @@ def test_a_frozen_heap_keeps_old_garbage_and_collects_new():
     assert old() is None
 
 
+@alone
 def test_objects_frozen_by_others_stay_frozen():
     gc.freeze()
     try:
@@ -124,6 +142,7 @@ def test_objects_frozen_by_others_stay_frozen():
     assert not gc.get_freeze_count()
 
 
+@alone
 def test_objects_frozen_after_a_block_are_not_collected():
     left = Cycle()
     reference = weakref.ref(left)
