@@ -66,6 +66,10 @@ POSITIONS = "s = Shape <start = 1, end = 2> (a) n = Squeeze (s) "
 ENDS = "t = Shape <start = 1, end = 2> (b) m = Squeeze (t) k = Add (n, m) "
 ZERO = "z = Constant <value_int = 0> () o = Constant <value_int = 1> () "
 VECTORS = "zv = Constant <value_ints = [0]> () ov = Constant <value_ints = [1]> () "
+LAST_ROW = VECTORS + (
+    "t = Transpose <perm = [1, 0, 2]> (d) w = Constant <value_ints = [-1]> () "
+    "q = Constant <value_ints = [1, 2, 4]> () x = ConstantOfShape (q) "
+)
 
 GRAPHS = {
     "a join": "y = Concat <axis = 1> (a, b)",
@@ -112,6 +116,11 @@ GRAPHS = {
     "u = Constant <value_ints = [2, 1, 1]> () v = Reshape (w, u) "
     "q = Constant <value_ints = [2, 1, 4]> () x = Expand (v, q) "
     "y = GatherElements <axis = 1> (b, x)",
+    "coordinates from the end": LAST_ROW + "u = Unsqueeze (w, ov) y = GatherND (t, u)",
+    "updates by coordinates from the end": LAST_ROW
+    + "u = Unsqueeze (w, ov) y = ScatterND (t, u, x)",
+    "updates of elements from the end": LAST_ROW + "u = Constant <value_ints = [1, 1, 1]> () "
+    "v = Reshape (w, u) j = Expand (v, q) y = ScatterElements <axis = 0> (t, j, x)",
     "the mask of dropout": "x, y0 = Dropout (b) y = Cast <to = 1> (y0)",
     "rows by index": "w = Constant <value_floats = [3.0, 4.0]> () y = Gather (w, i)",
     "counts by index": ZERO + VECTORS + "w = Constant <value_floats = [0.0, 0.0]> () "

@@ -24,16 +24,21 @@ MERGED_BY = {"sum": nn.AddOp, "prod": nn.MulOp, "max": nn.MaxOp, "min": nn.MinOp
 """By combiner, the operation that merges the data with the merged updates."""
 
 
-def _indices(node: Node, operand: int, size: int) -> SSAValue:
+def _indices(node: Node, operand: int, size: int, axis: int | None = None) -> SSAValue:
     """The indices into an axis of this size. Negative indices count from its end.
+
+    The end of an axis with padding is known in a run only, so these indices stay as they are.
 
     Raises InputError for indices that are known at import and out of range. Other indices are
     checked when they are used, and so are those in a branch or loop, which may never run.
+
+    Args:
+        axis: of operand 0; None for an axis of what the node makes itself.
     """
     if not is_whole(dtype_of(node.value(operand))):
         raise node.bad(f"indices of {dtype_of(node.value(operand)).name}; need integers")
     array = node.graph.known(node.value(operand))
-    if array is not None:
+    if array is not None and axis not in node.sizes(0):
         outside = array[(array < -size) | (array >= size)]
         if outside.size and node.graph.region is not None:
             return node[operand]
@@ -56,11 +61,12 @@ def _gather(node: Node) -> Results:
     shape = list(node.shape(0))
     axis = node.axis(node.integer("axis", 0), len(shape))
     indices = node.graph.known(node.value(1))
-    if indices is not None and is_whole(indices.dtype) and indices.ndim < 2:
+    is_listed = indices is not None and is_whole(indices.dtype) and indices.ndim < 2
+    if indices is not None and is_listed and axis not in node.sizes(0):
         found = _sliced(node, indices, axis)
         if found is not None:
             return found
-    return node.add(nn.GatherOp(node[0], _indices(node, 1, shape[axis]), axis))
+    return node.add(nn.GatherOp(node[0], _indices(node, 1, shape[axis], axis), axis))
 
 
 def _sliced(node: Node, indices: np.ndarray, axis: int) -> SSAValue | None:
@@ -84,7 +90,7 @@ def _sliced(node: Node, indices: np.ndarray, axis: int) -> SSAValue | None:
 def _gather_elements(node: Node) -> Results:
     shape = node.shape(0)
     axis = node.axis(node.integer("axis", 0), len(shape))
-    return node.add(nn.GatherAlongOp(node[0], _indices(node, 1, shape[axis]), axis))
+    return node.add(nn.GatherAlongOp(node[0], _indices(node, 1, shape[axis], axis), axis))
 
 
 def _flat(
@@ -101,7 +107,9 @@ def _flat(
     weights = [*accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1)][::-1]
     array = node.graph.known(node.value(operand))
     sizes = np.array(shape, np.int64)
-    if array is not None:
+    # The end of an axis with padding is known in a run only.
+    is_open = 0 in node.sizes(0)
+    if array is not None and not is_open:
         outside = (array < -sizes) | (array >= sizes)
         if outside.any():
             raise node.bad(f"index {array[outside].flat[0]} outside of {list(shape)}")
@@ -198,7 +206,7 @@ def _scatter_elements(node: Node) -> Results:
     axis = node.axis(node.integer("axis", 0), len(shape))
     if node.shape(2) != given or len(given) != len(shape):
         raise node.bad(f"indices of {list(given)} and updates of {list(node.shape(2))}")
-    indices, updates = _indices(node, 1, shape[axis]), node[2]
+    indices, updates = _indices(node, 1, shape[axis], axis), node[2]
     if any(m > n for i, (n, m) in enumerate(zip(shape, given, strict=True)) if i != axis):
         raise node.bad(f"indices of {list(given)} for data of {list(shape)}")
     return _scattered(node, node[0], indices, updates, axis, _combiner(node))

@@ -177,22 +177,6 @@ def _top_k(node: Node, importer: Importer) -> Results:
 # Indices
 
 
-def _gather(gather: type[nn.GatherOp | nn.GatherAlongOp]) -> Consumer:
-    """Padding of the indices gives padding of the result. An index may count from the end of what
-    exists.
-    """
-
-    def consume(node: Node, importer: Importer) -> Results:
-        axis = node.axis(node.integer("axis", 0), len(node.shape(0)))
-        if axis not in node.sizes(0):
-            return importer(node)
-        if not is_whole(dtype_of(node.value(1))):
-            raise node.bad(f"indices of {dtype_of(node.value(1)).name}; need integers")
-        return node.add(gather(node[0], node[1], axis))
-
-    return consume
-
-
 def _by_coordinates(node: Node, importer: Importer) -> Results:
     """Coordinates along axes with padding are those of a vector of rows only."""
     depth, batch = node.shape(1)[-1], node.integer("batch_dims", 0)
@@ -425,8 +409,8 @@ REDUCTIONS = (
 
 PASSED = (
     *("Softmax", "LogSoftmax", "CumSum", "CumProd", "Gemm", "Transpose", "Tile", "Trilu"),
-    *("OneHot", "BatchNormalization", "QuantizeLinear", "DequantizeLinear"),
-    *("Einsum", "Identity"),
+    *("OneHot", "Gather", "GatherElements", "BatchNormalization", "QuantizeLinear"),
+    *("DequantizeLinear", "Einsum", "Identity"),
 )
 """Further operators whose importers need to know nothing of padding."""
 
@@ -447,8 +431,6 @@ SIZED: dict[str, Consumer] = {
     "ArgMax": _arg,
     "ArgMin": _arg,
     "TopK": _top_k,
-    "Gather": _gather(nn.GatherOp),
-    "GatherElements": _gather(nn.GatherAlongOp),
     "GatherND": _by_coordinates,
     "ScatterND": _scatter_rows,
     "Scatter": _along,
