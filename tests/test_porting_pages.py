@@ -1,0 +1,63 @@
+"""Runs the pages about bringing models from frameworks by ONNX.
+
+Python blocks run where the framework is installed. Elsewhere, the files in `porting` stand for what
+"""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from documents import blocks_of, reading
+
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "docs" / "porting"
+WRITTEN = Path(__file__).parent / "porting"
+NEEDED = {
+    "scikit-learn": ("sklearn", "skl2onnx"),
+    "keras": ("torch", "keras", "onnxscript"),
+    "jax": ("jax", "jax2onnx"),
+}
+"""The packages that the Python blocks of each page import."""
+
+RANDOM = np.random.default_rng(0)
+IMAGES = {
+    "image": RANDOM.random((16, 8, 8, 1)).astype(np.float32),
+    "target": np.arange(16, dtype=np.int32) % 10,
+}
+ROWS = {
+    "x": RANDOM.random((16, 6)).astype(np.float32),
+    "target": RANDOM.random((16, 3)).astype(np.float32),
+}
+DATA = {
+    "scikit-learn": {"iris.npz": {"X": np.full((5, 4), 2, np.float32)}},
+    "keras": {"train.npz": IMAGES},
+    "jax": {"train.npz": ROWS},
+}
+"""The arrays that Python blocks write."""
+
+
+def is_installed(page: str) -> bool:
+    return all(find_spec(each) is not None for each in NEEDED[page])
+
+
+def test_every_page_is_read():
+    assert {each.stem for each in PAGES.glob("*.md")} == NEEDED.keys() == DATA.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("page", NEEDED)
+def test_the_page_runs_as_it_stands(page: str, tmp_path: Path):
+    for path in (WRITTEN / page).iterdir():
+        shutil.copy(path, tmp_path)
+    for name, arrays in DATA[page].items():
+        np.savez(tmp_path / name, **arrays)
+    whole = is_installed(page)
+    with reading(tmp_path) as reader:
+        for block in blocks_of(PAGES / f"{page}.md"):
+            if whole or block.kind != "python":
+                reader.read(block)
