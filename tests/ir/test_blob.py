@@ -243,3 +243,11 @@ def test_an_unknown_element_type_is_named(tmp_path: Path):
     np.save(tmp_path / "abc.float7.npy", np.zeros(1, np.uint8))
     with pytest.raises(ValueError, match="unknown element type float7"):
         BlobStore().load(tmp_path)
+
+
+def test_equal_blobs_share_one_array():
+    one, other = (Blob(np.arange(6, dtype=np.float32)) for _ in range(2))
+    other.share(one)
+    assert other.array is one.array
+    with pytest.raises(AssertionError, match="blobs that differ"):
+        other.share(Blob(np.zeros(6, np.float32)))

@@ -89,6 +89,7 @@ class Session(NotCopied):
         self._kept = {each.state for each in kept} | self._held
         self._states = _shared_states(self.programs, kept)
         _check_training(self.programs)
+        _share_values(self.programs)
         self._footprints = {
             name: footprint(exe.module_at(MACHINE), exe.target)
             for name, exe in self.programs.items()
@@ -460,6 +461,18 @@ def _alike(value: Blob, other: Blob, padded: set[int]) -> bool:
     return value.array.dtype == other.array.dtype and all(
         n == m or axis in padded for axis, (n, m) in enumerate(zip(*shapes, strict=True))
     )
+
+
+def _share_values(programs: Mapping[str, Executable]) -> None:
+    """Let memory hold equal constants and first values of programs once."""
+    found: dict[Blob, Blob] = {}
+    for exe in programs.values():
+        for v in exe.module_at(MACHINE).body.block.ops:
+            if isinstance(v, VariableOp) and v.initial is not None:
+                blob = v.initial.data
+                first = found.setdefault(blob, blob)
+                if first is not blob:
+                    blob.share(first)
 
 
 def _check_training(programs: Mapping[str, Executable]) -> None:

@@ -69,6 +69,18 @@ def test_inputs_that_no_program_takes_are_refused(batches: dict[str, Executable]
     assert session.cycles == 0
 
 
+def test_programs_hold_equal_weights_once():
+    programs = {"one": compiled(1, cache=False), "four": compiled(4, cache=False)}
+
+    def weight(exe: Executable) -> np.ndarray:
+        ops = exe.module_at("exchange").body.block.ops
+        return next(v.initial.data.array for v in ops if getattr(v, "symbol", "") == "w")
+
+    assert weight(programs["one"]) is not weight(programs["four"])
+    Session(programs)
+    assert weight(programs["one"]) is weight(programs["four"])
+
+
 def test_inputs_that_several_programs_take_need_a_name():
     session = Session({"a": compiled(1), "b": compiled(1)})
     with pytest.raises(InputError, match="a, b all take these inputs; name one of them"):
