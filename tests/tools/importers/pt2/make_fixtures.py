@@ -18,7 +18,7 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 import torch
 from torch.utils._pytree import tree_flatten
-from torch_models import Residual, Step, made
+from torch_models import Block, Residual, Step, made, with_statistics
 
 FOLDER = Path(__file__).parent / "fixtures"
 
@@ -104,7 +104,41 @@ def decoder_step(name: str) -> dict[str, np.ndarray]:
     return arrays(name, given, step(*given))
 
 
+class Perceptron(torch.nn.Sequential):
+    """A normalisation and two layers, on rows."""
+
+    def __init__(self):
+        size = torch.nn.LayerNorm(8), torch.nn.Linear(8, 16), torch.nn.GELU()
+        super().__init__(*size, torch.nn.Linear(16, 8))
+
+
+PAIRS = {
+    "convolution block": (lambda: Residual(4, 8, 2), (1, 4, 8, 8)),
+    "perceptron block": (Perceptron, (4, 8)),
+    "attention block": (lambda: Block(16, 2), (1, 6, 16)),
+}
+"""Modules that are exported in both forms, and the shapes of their inputs."""
+
+
+def pair(name: str) -> dict[str, np.ndarray]:
+    """Write a module as .pt2 and as .onnx. Returns nothing to store."""
+    torch.manual_seed(0)
+    make, shape = PAIRS[name]
+    module, x = with_statistics(make().eval()), torch.randn(shape)
+    stream = io.BytesIO()
+    torch.export.save(torch.export.export(module, (x,)), stream)
+    exported = torch.onnx.export(module, (x,), dynamo=True, verbose=False).model_proto
+    for node in exported.graph.node:
+        del node.metadata_props[:]
+    (FOLDER / "pairs").mkdir(exist_ok=True)
+    files = {"pt2": without_paths(stream.getvalue()), "onnx": exported.SerializeToString()}
+    for kind, data in files.items():
+        (FOLDER / "pairs" / f"{name}.{kind}.xz").write_bytes(lzma.compress(data))
+    return {}
+
+
 MAKERS = {
+    **dict.fromkeys(PAIRS, pair),
     **dict.fromkeys((*PLAIN, *CORE), made_plainly),
     "free sizes": free_sizes,
     "decoder step": decoder_step,

@@ -707,13 +707,17 @@ def made(name: str) -> tuple[nn.Module, tuple[Tensor, ...]]:
     """A module in inference, with weights and statistics that matter, and inputs for it."""
     torch.manual_seed(0)
     make, inputs = MODELS[name]
-    module = make().eval()
+    return with_statistics(make().eval()), inputs()
+
+
+def with_statistics(module: nn.Module) -> nn.Module:
+    """The module, in which running statistics are those of some data."""
     with torch.no_grad():
         for each in module.modules():
             if isinstance(each, nn.modules.batchnorm._BatchNorm):
                 each.running_mean.normal_(0.0, 0.5)
                 each.running_var.uniform_(0.5, 2.0)
-    return module, inputs()
+    return module
 
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, ...]]]] = {
