@@ -19,6 +19,7 @@ from abele.backends.machine import Machine
 from abele.backends.op_check import Judge
 from abele.tools import Executable, compile_model
 from abele.tools.driver.arrays import seeded
+from abele.tools.testing import Program
 
 from .test_generated_programs import generated, wrong
 from .test_judges import batch_of_products
@@ -75,10 +76,15 @@ def test_networks_have_the_bytes_of_numpy(model: str, task: str):
     assert task == "sharing" or used & {*NEEDS}
 
 
+@cache
+def programs() -> list[Program]:
+    """Programs that all tasks run."""
+    return list(filter(None, map(generated, range(PROGRAMS))))
+
+
 def test_generated_programs_have_the_bytes_of_numpy(task: str):
-    programs = list(filter(None, map(generated, range(PROGRAMS))))
-    assert programs
-    for program in programs:
+    assert programs()
+    for program in programs():
         assert wrong(program) == [], program.text
 
 
