@@ -69,7 +69,7 @@ def _digest(header: Mapping[str, object], elements: Iterable[memoryview]) -> str
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Read a checkpoint that write_checkpoint wrote. Raises InputError for any other file."""
-    file = read_tensor_file(path)
+    file = read_tensor_file(path, "a checkpoint")
     metadata = dict(file.metadata)
     digest = metadata.pop(DIGEST, None)
     if digest is not None:

@@ -49,7 +49,8 @@ MOST_HEADER_BYTES = 100_000_000
 METADATA = "__metadata__"
 """The entry of the header for texts."""
 
-HOW_TO_SAVE = "safetensors.torch.save_file(model.state_dict(), 'w.safetensors')"
+WEIGHTS = "a safetensors file, such as safetensors.torch.save_file(model.state_dict(), PATH) writes"
+"""What a file of weights is, in messages."""
 
 FIELDS = frozenset({"dtype", "shape", "data_offsets"})
 """The fields of the entry of a tensor."""
@@ -72,8 +73,12 @@ class TensorFile:
     elements: Array
 
 
-def read_tensor_file(path: str | os.PathLike[str]) -> TensorFile:
-    """Read a file of safetensors. Raises InputError for a damaged file."""
+def read_tensor_file(path: str | os.PathLike[str], what: str = WEIGHTS) -> TensorFile:
+    """Read a file of safetensors. Raises InputError for a damaged file.
+
+    Args:
+        what: what the file should be, in messages.
+    """
     try:
         return _read(Path(path))
     except InputError as error:
@@ -81,8 +86,8 @@ def read_tensor_file(path: str | os.PathLike[str]) -> TensorFile:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        # Python's own words: about JSON, UTF-8, or an integer of too many digits.
-        raise InputError(f"{path}: damaged, or not a safetensors file: {error}") from None
+        # The words are also Python's: about JSON, UTF-8, or an integer of too many digits.
+        raise InputError(f"{path}: damaged, or not {what}: {error}") from None
 
 
 def _read(path: Path) -> TensorFile:
@@ -91,14 +96,13 @@ def _read(path: Path) -> TensorFile:
     with open(path, "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         if size < LENGTH_BYTES:
-            raise InputError(f"damaged, or not a safetensors file: {size} bytes")
+            raise ValueError(f"{size} bytes")
         length = int.from_bytes(stream.read(LENGTH_BYTES), "little")
         begin = LENGTH_BYTES + length
         if length > MOST_HEADER_BYTES or begin > size:
-            raise InputError(
-                f"damaged, or not a safetensors file: it says that its header has {length:,} "
-                f"bytes, of a file of {size:,}; need at most {MOST_HEADER_BYTES:,}; "
-                f"{HOW_TO_SAVE} makes such a file"
+            raise ValueError(
+                f"it says that its header has {length:,} bytes, of a file of {size:,}; need at "
+                f"most {MOST_HEADER_BYTES:,}"
             )
         header = _header(stream.read(length))
         metadata = _metadata(header.pop(METADATA, {}))
@@ -110,25 +114,25 @@ def _read(path: Path) -> TensorFile:
 
 
 def _header(data: bytes) -> dict[str, object]:
-    """The header. Raises ValueError, RecursionError and InputError for anything but an object."""
+    """The header. Raises ValueError and RecursionError for anything but an object."""
 
     def distinct(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) < len(pairs):
             ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-            raise InputError(f"damaged: its header has {twice[:200]!r} twice")
+            raise ValueError(f"its header has {twice[:200]!r} twice")
         return found
 
     header: object = json.loads(data.decode(), object_pairs_hook=distinct)
     if not isinstance(header, dict):
-        raise InputError("damaged: its header is no JSON object")
+        raise ValueError("its header is no JSON object")
     return cast("dict[str, object]", header)
 
 
 def _metadata(found: object) -> dict[str, str]:
     texts = cast("dict[str, object]", found) if isinstance(found, dict) else {"": None}
     if not all(isinstance(each, str) for each in texts.values()):
-        raise InputError(f"damaged: {METADATA} holds something else than texts")
+        raise ValueError(f"{METADATA} holds something else than texts")
     return cast("dict[str, str]", texts)
 
 
@@ -145,21 +149,21 @@ class _Span:
 def _span(name: str, entry: object) -> _Span:
     what = f"tensor {name[:200]!r}"
     if not isinstance(entry, dict) or entry.keys() != FIELDS:
-        raise InputError(f"damaged: {what}: need {', '.join(sorted(FIELDS))}")
+        raise ValueError(f"{what}: need {', '.join(sorted(FIELDS))}")
     fields = cast("dict[str, Any]", entry)
     kind, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
     dtype = DTYPES.get(kind) if isinstance(kind, str) else None
     if dtype is None:
         raise InputError(f"{what}: elements {str(kind)[:40]!r}; need one of {', '.join(DTYPES)}")
     if not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2:
-        raise InputError(f"damaged: {what}: sizes and offsets must be integers of at least 0")
+        raise ValueError(f"{what}: sizes and offsets must be integers of at least 0")
     try:
         check_tensor_limits(shape, dtype.itemsize)
     except ValueError as error:
         raise InputError(f"{what}: {error}") from None
     first, last = offsets
     if prod(shape) * dtype.itemsize != last - first:
-        raise InputError(f"damaged: {what}: {last - first:,} bytes for {kind}{shape}")
+        raise ValueError(f"{what}: {last - first:,} bytes for {kind}{shape}")
     return _Span(dtype, tuple(shape), first, last)
 
 
@@ -180,19 +184,19 @@ def _check_order(spans: Mapping[str, _Span], size: int) -> None:
         if span.first != end:
             how = "overlaps" if span.first < end else "leaves a gap after"
             where = f"tensor {before[:200]!r}" if before else "the header"
-            raise InputError(f"damaged: tensor {name[:200]!r} {how} {where}")
+            raise ValueError(f"tensor {name[:200]!r} {how} {where}")
         end, before = span.last, name
     if end != size:
-        raise InputError(f"damaged: {size:,} bytes of elements; its header says {end:,}")
+        raise ValueError(f"{size:,} bytes of elements; its header says {end:,}")
 
 
 def _array(name: str, span: _Span, elements: Array) -> Array:
     data = elements[span.first : span.last]
     if len(data) < span.last - span.first:
-        raise InputError(f"the file ended while tensor {name[:200]!r} was read")
+        raise ValueError(f"it ended while tensor {name[:200]!r} was read")
     # Any other byte would be a truth value that is neither true nor false.
     if span.dtype == np.bool_ and data.max(initial=0) > 1:
-        raise InputError(f"damaged: tensor {name[:200]!r}: a BOOL that is neither 0 nor 1")
+        raise ValueError(f"tensor {name[:200]!r}: a BOOL that is neither 0 nor 1")
     return np.require(data.view(span.dtype), requirements="A").reshape(span.shape)
 
 
