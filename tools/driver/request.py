@@ -17,7 +17,6 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast
 from numpy.typing import ArrayLike
 
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
-from ...dialects.levels import NN
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.on_step import OnStep
@@ -51,6 +50,7 @@ from .extensions.loaded import Extensions
 from .files import PROGRAM_FILE
 
 with deferred(__name__):
+    from ...dialects.levels import NN
     from ...passes.train import Train
     from ..importers.other_files import how_to_export
     from .held_homes import Held, held_by

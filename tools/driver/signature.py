@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .arrays import Array, Tensor, as_array, check_kind, input_array, with_texts
-from .run_lengths import RunLengths
 
 if TYPE_CHECKING:
     from ...dialects.host import ArgumentSize, KeptSize, LengthInput, ResultSize
+
+with deferred(__name__):
+    from .run_lengths import RunLengths
 
 
 @dataclass(frozen=True)
