@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...ir.support.deferred import deferred
 from .arrays import Array, Tensor, as_array, check_kind, input_array, with_texts
 
 if TYPE_CHECKING:
