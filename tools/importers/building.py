@@ -213,14 +213,8 @@ class ProgramBuilder:
         argument = self.add_input(unique, (), np.int32)
         self.length_inputs.append(LengthInput(unique, least, most))
         node = NodeBuilder(unique, self)
-        # The lookup of a number in a table of all numbers finds it, or is a fault.
-        table = node.append(nn.IotaOp(nn.tensor((most + 1,), i32), [1])).result
-        below = node.append(nn.LessOp(argument, node.constant(least, argument))).result
-        place = nn.SelectOp(below, node.constant(most + 1, argument), argument)
-        held = node.append(nn.GatherOp(table, node.append(place).result, 0)).result
-        node.finish([argument], [held])
-        length = number_in(self, held, least, most)
-        assert isinstance(length, Length), "a number that no one knows"
+        length = node.length_in(argument, least, most)
+        node.finish([argument], [node.ops[-1].results[0]])
         return length
 
     def bound_input(
@@ -622,6 +616,20 @@ class NodeBuilder:
     def known(self, array: Array) -> Known:
         """A result that is known at import, and becomes a constant if an operation needs it."""
         return Known.of(self.name, array)
+
+    def length_in(self, value: SSAValue, least: int, most: int) -> Length:
+        """The length that a value holds, an i32 without axes.
+
+        A run with a number out of its bounds is a fault.
+        """
+        # The lookup of a number in a table of all numbers finds it, or is a fault.
+        table = self.append(nn.IotaOp(nn.tensor((most + 1,), i32), [1])).result
+        below = self.append(nn.LessOp(value, self.constant(least, value))).result
+        place = nn.SelectOp(below, self.constant(most + 1, value), value)
+        held = self.append(nn.GatherOp(table, self.append(place).result, 0)).result
+        length = number_in(self.program, held, least, most)
+        assert isinstance(length, Length), "a number that no one knows"
+        return length
 
     def check_table(self, *shape: int) -> None:
         """Raise InputError if a table of this shape is too large to be computed at import.

@@ -45,6 +45,7 @@ class Scope:
         numbers: sizes, and what is computed from them, by name.
         absent: for a name without a meaning, the reason.
         tensors: what the file says of tensors.
+        ranges: the least and the greatest value of numbers that depend on values, by name.
         views: the tensors that share the elements of another, by name.
         views_of: the names of the views of a tensor, by its name.
         stale: views that must be read again, because the other tensor was written to.
@@ -57,6 +58,9 @@ class Scope:
     numbers: dict[str, Size] = field(default_factory=dict[str, "Size"])
     absent: dict[str, str] = field(default_factory=dict[str, str])
     tensors: Mapping[str, Meta] = field(default_factory=dict[str, Meta])
+    ranges: Mapping[str, tuple[int | None, int | None]] = field(
+        default_factory=dict[str, "tuple[int | None, int | None]"]
+    )
     views: dict[str, View] = field(default_factory=dict[str, "View"])
     views_of: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     stale: set[str] = field(default_factory=set[str])

@@ -9,9 +9,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
-from ..building import Known
+from xdsl.dialects.builtin import i32
+
+from ....dialects import nn
+from ..building import Known, dtype_of, shape_of
 from ..lengths import Length, as_length, is_equal, is_less, larger, product, simplest, smaller
 from ..padding import lengths_along
 from .aten_node import AtenNode, Importer, Results
@@ -145,7 +149,24 @@ def _stride(node: AtenNode) -> Results:
 
 
 def _item(node: AtenNode) -> Results:
-    return node.scalar(node.value("self"), "self")
+    """The number in a tensor. One that depends on values needs bounds in the export."""
+    value = node.value("self")
+    if node.graph.known(value) is not None:
+        return node.scalar(value, "self")
+    (result,) = node.call.results
+    low, high = node.scope.ranges.get(getattr(result, "name", ""), (None, None))
+    if dtype_of(value).kind not in "iu" or prod(shape_of(value)) != 1 or high is None:
+        raise node.not_constant(
+            "a number without a bound",
+            [value],
+            "need its values, or torch._check(number <= BOUND) in the module",
+        )
+    node.check_table(high + 1)
+    least = max(low or 0, 0)
+    number = node.reshape(node.ssa(value), ())
+    number = node.add(nn.MaxOp(number, node.constant(least - 1, number)))
+    number = node.add(nn.MinOp(number, node.constant(high + 1, number)))
+    return node.length_in(node.cast(number, i32), least, high)
 
 
 def _checked(node: AtenNode) -> Results:

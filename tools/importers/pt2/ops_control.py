@@ -61,7 +61,9 @@ def read_graph(node: AtenNode, graph: Graph, operands: Sequence[Any]) -> list[An
     if count.inlined > INLINED_NODES.most:
         raise node.bad(INLINED_NODES.refusal(f"inner graphs of {count.inlined} nodes"))
     outer = node.scope
-    scope = Scope(node.graph, tensors=graph.tensors, taken=outer.taken, run=outer.run)
+    scope = Scope(
+        node.graph, tensors=graph.tensors, ranges=outer.ranges, taken=outer.taken, run=outer.run
+    )
     for argument, value in zip(graph.inputs, operands, strict=True):
         if isinstance(argument, Tensor):
             scope.values[argument.name] = _tensor(node, value)

@@ -51,7 +51,7 @@ def read_sized(node: AtenNode, name: str, importer: Importer) -> Results:
     Args:
         name: of the operator, without its namespace, overload and underscore.
     """
-    found = node.lengths_read() if node.program.sizes else []
+    found = node.lengths_read()
     if not found:
         return importer(node)
     consumer = SIZED.get(name)

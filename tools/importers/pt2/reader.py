@@ -199,7 +199,8 @@ def _begun(
     known = bound_values(place, inputs, reading.values)
     sizes = FreeSizes.of(program, place).sizes(inputs, reading.dims, known)
     given = {name: Known.of(name, array) for name, array in known.items()}
-    scope = replace(graph, values={**weights, **given}, tensors=program.graph.tensors)
+    values = {**weights, **given}
+    scope = replace(graph, values=values, tensors=program.graph.tensors, ranges=program.ranges)
     return scope, sizes
 
 

@@ -157,3 +157,32 @@ def test_rows_that_a_mask_chooses(chosen: Any):
     np.testing.assert_array_equal(rows[: mask.sum()], x[mask])
     np.testing.assert_allclose(total, x[mask].sum(0), rtol=1e-5, atol=1e-7)
     np.testing.assert_array_equal(places[: mask.sum()], np.argwhere(mask))
+
+
+def up_to(most: int | None) -> bytes:
+    """The first elements of x, as many as the number in n says."""
+    number = node_tree("item.default", "$u0", self="n")
+    part = node_tree("slice.Tensor", "y", self="x", dim=0, start=0, end="$u0")
+    ranges: Any = {} if most is None else {"u0": (0, most)}
+    return written(
+        {"x": ((6,), "float32"), "n": ((), "int64")}, [number, part], ["y"], ranges=ranges
+    )
+
+
+@pytest.mark.parametrize("count", [0, 3, 5])
+def test_a_number_with_bounds_may_be_a_size(count: int):
+    x = np.arange(6, dtype=np.float32)
+    found, size = results(imported(up_to(5)), [x, np.int64(count)])
+    assert size == count
+    np.testing.assert_array_equal(found[:count], x[:count])
+
+
+@pytest.mark.parametrize("count", [-1, 6, 2**40])
+def test_a_number_out_of_its_bounds_is_a_fault(count: int):
+    with pytest.raises(Exception, match="index"):
+        results(imported(up_to(5)), [np.zeros(6, np.float32), np.int64(count)])
+
+
+def test_a_number_without_a_bound_is_refused_with_a_remedy():
+    with pytest.raises(InputError, match=r"inputs \(n\).*torch._check\(number <= BOUND\)"):
+        imported(up_to(None))
