@@ -251,6 +251,16 @@ def test_weights_whose_size_depends_on_the_run_are_refused():
         import_onnx(parser.parse_model(text), new_context(), dims={"n": (1, 3)})
 
 
+def test_updates_for_a_part_of_an_axis_whose_size_depends_on_the_run_are_refused():
+    text = (
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[n, 2] x, int64[1, 2] i, float[1, 2] u)'
+        " => (float[m, 2] y) { y = ScatterElements <axis = 1> (x, i, u) }"
+    )
+    match = r"operator ScatterElements .*the size of axis 0 of operand 0 'x' depends on inputs"
+    with pytest.raises(NotConstantError, match=match):
+        import_onnx(parser.parse_model(text), new_context(), dims={"n": (1, 3)})
+
+
 def test_bounds_that_are_none_are_refused():
     proto = model(GRAPHS["a join"], result_of("a join"))
     for wrong in ((5, 2), "0..", "..4", "a..b", (1, 2, 3), -1, 1.5, True):

@@ -198,7 +198,11 @@ def _scatter_rows(node: Node, importer: Importer) -> Results:
 
 
 def _along(node: Node, importer: Importer) -> Results:
-    """Updates have the sizes of their indices."""
+    """Updates have the sizes of their indices. Along other axes, they are for all that exists."""
+    shape, given = node.shape(0), node.shape(1)
+    axis = node.axis(node.integer("axis", 0), len(shape))
+    if len(given) == len(shape) and any(i != axis and given[i] != shape[i] for i in node.sizes(0)):
+        raise node.size_depends(0)
     node.replaced[2] = bounded.expanded(node, node[2], _own_lengths(node, 1))
     return importer(node)
 
