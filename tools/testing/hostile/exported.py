@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -99,6 +100,59 @@ def node_tree(target: str, result: Tree, **arguments: Tree) -> Tree:
     }
 
 
+def graph_tree(
+    inputs: Sequence[str], nodes: Sequence[Tree], outputs: Sequence[str], types: Mapping[str, Tree]
+) -> Tree:
+    """A graph as an argument of a node.
+
+    Args:
+        types: from `meta_tree`, by the name of the tensor.
+    """
+    graph = {
+        "inputs": [argument_tree(name) for name in inputs],
+        "outputs": [argument_tree(name) for name in outputs],
+        "nodes": list(nodes),
+        "tensor_values": dict(types),
+        "sym_int_values": {},
+        "sym_bool_values": {},
+    }
+    return {"as_graph": {"name": "inner", "graph": graph}}
+
+
+def higher_tree(name: str, arguments: Sequence[Tree], results: Sequence[str]) -> Tree:
+    """A node of the namespace higher_order. Its arguments have no names.
+
+    Args:
+        arguments: graphs of `graph_tree`, names of tensors, and lists of them.
+    """
+    return {
+        "target": f"torch.ops.higher_order.{name}",
+        "inputs": [
+            {"name": "", "arg": each if isinstance(each, dict) else argument_tree(each)}
+            for each in arguments
+        ],
+        "outputs": [argument_tree(each) for each in results],
+        "metadata": {"stack_trace": STACK, "nn_module_stack": MODULES},
+        "name": results[0],
+    }
+
+
+ROW = {"row": meta_tree((4,)), "total": meta_tree((4,))}
+DOUBLED = graph_tree(["row"], [node_tree("mul.Tensor", "y", self="row", other=2.0)], ["y"], ROW)
+SHIFTED = graph_tree(["row"], [node_tree("sub.Tensor", "y", self="row", other=1.0)], ["y"], ROW)
+SUMMED = graph_tree(
+    ["total", "row"], [node_tree("add.Tensor", "y", self="total", other="row")], ["y", "y"], ROW
+)
+ABOVE = graph_tree(
+    ["row"],
+    [
+        node_tree("sum.default", "all", self="row"),
+        node_tree("gt.Scalar", "c", self="all", other=-9),
+    ],
+    ["c"],
+    ROW,
+)
+
 NODES: tuple[Tree, ...] = (
     node_tree("sym_size.int", "$n", self="x", dim=0),
     node_tree("_operator.mul", "$m", a="$n", b=2),
@@ -113,7 +167,17 @@ NODES: tuple[Tree, ...] = (
     node_tree("embedding.default", "e", weight="w", indices="i"),
     node_tree("sum.dim_IntList", "total", self="e", dim=[0], keepdim=False),
     node_tree("softmax.int", "p", self="z", dim=-1),
+    node_tree("gt.Scalar", "far", self="s", other=0),
+    node_tree("any.default", "some", self="far"),
+    higher_tree("cond", ["some", DOUBLED, SHIFTED, ["total"]], ["chosen"]),
+    higher_tree("while_loop", [ABOVE, SHIFTED, ["chosen"], []], ["grown"]),
+    higher_tree("scan", [SUMMED, ["grown"], ["e"]], ["last", "rows"]),
+    node_tree("nonzero.default", "places", self="rows"),
+    node_tree("select.int", "first", self="places", dim=1, index=0),
+    node_tree("index_select.default", "found", self="rows", dim=0, index="first"),
+    node_tree("sum.dim_IntList", "merged", self="found", dim=[0], keepdim=False),
 )
+OUTPUTS = ("p", "v", "s", "last", "merged")
 TYPES: dict[str, Tree] = {
     "x": meta_tree(("n0", 4)),
     "i": meta_tree((3,), LONG),
@@ -143,14 +207,7 @@ def _user(kind: str, name: str) -> Tree:
 def whole_archive() -> bytes:
     """An archive of a small program, as torch.export writes one."""
     weights = {"fc.weight": ("w", (4, 4)), "fc.bias": ("b", (4,)), "count": ("count", ())}
-    graph: Tree = {
-        "inputs": [{"as_tensor": {"name": name}} for name in ("w", "b", "count", "x", "i")],
-        "outputs": [{"as_tensor": {"name": name}} for name in ("p", "v", "s", "total")],
-        "nodes": list(NODES),
-        "tensor_values": TYPES,
-        "sym_int_values": {},
-        "sym_bool_values": {},
-    }
+    graph = graph_tree(("w", "b", "count", "x", "i"), NODES, OUTPUTS, TYPES)["as_graph"]["graph"]
     signature = {
         "input_specs": [
             _spec("parameter", "w", "fc.weight"),
@@ -159,7 +216,7 @@ def whole_archive() -> bytes:
             _user("user_input", "x"),
             _user("user_input", "i"),
         ],
-        "output_specs": [_user("user_output", name) for name in ("p", "v", "s", "total")],
+        "output_specs": [_user("user_output", name) for name in OUTPUTS],
     }
     program: Tree = {
         "graph_module": {"graph": graph, "signature": signature, "module_call_graph": []},

@@ -10,7 +10,7 @@ from abele.ir.support.errors import InputError
 from abele.ir.upstream import ModuleOp
 
 from .fixture_models import imported, results
-from .written import graph_tree, higher_tree, node_tree, written
+from .written import higher_tree, inner_tree, node_tree, written
 
 ROW, SCALAR, COUNT = ((3,), "float32"), ((), "float32"), ((), "int64")
 X = np.array([1, -2, 4], np.float32)
@@ -22,8 +22,8 @@ def operations(module: ModuleOp) -> list[str]:
 
 
 def branch(condition: Any, *nodes: Any, otherwise: str = "sub.Tensor") -> bytes:
-    first = graph_tree({"a": ROW}, [node_tree("mul.Tensor", "y", self="a", other=2.0)], ["y"])
-    second = graph_tree({"a": ROW}, [node_tree(otherwise, "y", self="a", other=1.0)], ["y"])
+    first = inner_tree({"a": ROW}, [node_tree("mul.Tensor", "y", self="a", other=2.0)], ["y"])
+    second = inner_tree({"a": ROW}, [node_tree(otherwise, "y", self="a", other=1.0)], ["y"])
     node = higher_tree("cond", [condition, first, second, ["x"]], ["y"])
     return written({"x": ROW, "t": SCALAR}, [*nodes, node], ["y"])
 
@@ -56,8 +56,8 @@ def test_a_branch_without_a_truth_value_is_refused():
 def loop(change: str = "mul.Tensor") -> bytes:
     carried = {"i": COUNT, "a": ROW}
     more = {**carried, "most": COUNT}
-    test = graph_tree(more, [node_tree("lt.Tensor", "c", self="i", other="most")], ["c"])
-    body = graph_tree(
+    test = inner_tree(more, [node_tree("lt.Tensor", "c", self="i", other="most")], ["c"])
+    body = inner_tree(
         more,
         [
             node_tree("add.Tensor", "j", self="i", other=1),
@@ -86,7 +86,7 @@ def test_a_loop_whose_values_change_their_type_is_refused():
 
 @pytest.mark.parametrize("rows", [1, 4])
 def test_a_scan_gives_the_last_values_and_a_row_of_each_step(rows: int):
-    step = graph_tree(
+    step = inner_tree(
         {"sum": ROW, "row": ROW, "by": SCALAR},
         [
             node_tree("add.Tensor", "next", self="sum", other="row"),
@@ -105,7 +105,7 @@ def test_a_scan_gives_the_last_values_and_a_row_of_each_step(rows: int):
 
 
 def test_graphs_with_other_inputs_are_refused():
-    step = graph_tree({"sum": ROW}, [], ["sum"])
+    step = inner_tree({"sum": ROW}, [], ["sum"])
     node = higher_tree("scan", [step, ["x"], ["rows"]], ["last"])
     given = written({"x": ROW, "rows": ((2, 3), "float32")}, [node], ["last"])
     with pytest.raises(InputError, match="2 operands of a graph with 1 inputs"):

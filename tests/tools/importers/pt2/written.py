@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from abele.tools.importers.pt2.schema import DTYPES
-from abele.tools.testing.hostile.exported import argument_tree, meta_tree, node_tree
+from abele.tools.testing.hostile.exported import (
+    argument_tree,
+    graph_tree,
+    higher_tree,
+    meta_tree,
+    node_tree,
+)
 from abele.tools.testing.hostile.zips import Member, archive_of
 
 CODES = {dtype: code for code, dtype in DTYPES.items()}
@@ -19,38 +25,13 @@ Typed = tuple[Shape, str]
 """The shape of a tensor, in which a text is a symbol, and the name of its element type."""
 
 
-def graph_tree(
-    inputs: Mapping[str, Typed], nodes: Sequence[Any], outputs: Sequence[str]
-) -> dict[str, Any]:
+def types_of(tensors: Mapping[str, Typed]) -> dict[str, Any]:
+    return {name: meta_tree(shape, CODES[np.dtype(d)]) for name, (shape, d) in tensors.items()}
+
+
+def inner_tree(inputs: Mapping[str, Typed], nodes: Sequence[Any], outputs: Sequence[str]) -> Any:
     """A graph inside a node, as an argument."""
-    graph = {
-        "inputs": [argument_tree(name) for name in inputs],
-        "outputs": [argument_tree(name) for name in outputs],
-        "nodes": list(nodes),
-        "tensor_values": {
-            name: meta_tree(shape, CODES[np.dtype(dtype)])
-            for name, (shape, dtype) in inputs.items()
-        },
-    }
-    return {"as_graph": {"name": "inner", "graph": graph}}
-
-
-def higher_tree(name: str, arguments: Sequence[Any], results: Sequence[str]) -> Any:
-    """A node of the namespace higher_order. Its arguments have no names.
-
-    Args:
-        arguments: graphs of `graph_tree`, names of tensors, and lists of them.
-    """
-    return {
-        "target": f"torch.ops.higher_order.{name}",
-        "inputs": [
-            {"name": "", "arg": each if isinstance(each, dict) else argument_tree(each)}
-            for each in arguments
-        ],
-        "outputs": [argument_tree(each) for each in results],
-        "metadata": {},
-        "name": results[0],
-    }
+    return graph_tree([*inputs], nodes, outputs, types_of(inputs))
 
 
 def written(
@@ -74,15 +55,8 @@ def written(
     tensors = {**inputs, **(results or {})} | {
         name: (array.shape, array.dtype.name) for name, array in held.items()
     }
-    graph = {
-        "inputs": [argument_tree(name) for name in (*held, *inputs)],
-        "outputs": [argument_tree(name) for name in outputs],
-        "nodes": list(nodes),
-        "tensor_values": {
-            name: meta_tree(shape, CODES[np.dtype(dtype)])
-            for name, (shape, dtype) in tensors.items()
-        },
-    }
+    whole = graph_tree((*held, *inputs), nodes, outputs, types_of(tensors))
+    graph = whole["as_graph"]["graph"]
     signature = {
         "input_specs": [
             {"tensor_constant": {"arg": {"name": name}, "tensor_constant_name": name}}
@@ -122,4 +96,4 @@ def written(
     )
 
 
-__all__ = ["graph_tree", "higher_tree", "node_tree", "written"]
+__all__ = ["higher_tree", "inner_tree", "node_tree", "written"]
