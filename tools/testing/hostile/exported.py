@@ -125,12 +125,12 @@ def higher_tree(name: str, arguments: Sequence[Tree], results: Sequence[str]) ->
     Args:
         arguments: graphs of `graph_tree`, names of tensors, and lists of them.
     """
+    given: list[Tree] = [
+        each if isinstance(each, dict) else argument_tree(each) for each in arguments
+    ]
     return {
         "target": f"torch.ops.higher_order.{name}",
-        "inputs": [
-            {"name": "", "arg": each if isinstance(each, dict) else argument_tree(each)}
-            for each in arguments
-        ],
+        "inputs": [{"name": "", "arg": each} for each in given],
         "outputs": [argument_tree(each) for each in results],
         "metadata": {"stack_trace": STACK, "nn_module_stack": MODULES},
         "name": results[0],
