@@ -206,7 +206,7 @@ class GraphScope(ProgramBuilder):
         places = self.text_places(array.reshape(-1)).reshape(array.shape)
         return Texts(Known.of(name, places), is_known=True)
 
-    def unknown(self, name: str, user: str) -> InputError:
+    def unknown(self, name: str, user: object) -> InputError:
         """An error about an undefined name.
 
         Args:
@@ -214,7 +214,7 @@ class GraphScope(ProgramBuilder):
         """
         return self.bad(f"{user} reads {name!r}, which is not an input, weight or earlier result")
 
-    def value(self, name: str, user: str) -> Value:
+    def value(self, name: str, user: object) -> Value:
         """The value with a name. Raises InputError if no earlier node computes it."""
         if name in self.absent:
             raise UnsupportedError(f"{self.place}: {user} reads {name!r}: {self.absent[name]}")
@@ -224,7 +224,7 @@ class GraphScope(ProgramBuilder):
             raise self.unknown(name, user)
         return self.values[name]
 
-    def held(self, name: str, user: str) -> Held:
+    def held(self, name: str, user: object) -> Held:
         """The meaning of a name. Raises the errors of `value`, except for a sequence or an
         optional.
         """
@@ -321,7 +321,7 @@ class Node(NodeBuilder):
             return self.replaced[index]
         if not self.has(index):
             raise self.bad(f"operand {index} is missing; {len(self.proto.input)} are given")
-        return self.graph.value(self.proto.input[index], str(self))
+        return self.graph.value(self.proto.input[index], self)
 
     def sizes(self, index: int) -> Sizes:
         """The number of elements that exist along each axis of an operand that has padding."""
@@ -343,7 +343,7 @@ class Node(NodeBuilder):
         """The operand at an index, which may be a sequence or an optional. Raises as `value`."""
         if not self.has(index):
             raise self.bad(f"operand {index} is missing; {len(self.proto.input)} are given")
-        return self.graph.held(self.proto.input[index], str(self))
+        return self.graph.held(self.proto.input[index], self)
 
     def inner_graph(self, name: str) -> onnx.GraphProto:
         """The graph in an attribute. Raises InputError if it is missing or of another kind."""
