@@ -1,11 +1,13 @@
 """Programs for all sizes up to a bound, and sizes that depend on values, agree with fixed ones."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from abele.ir.support.errors import InputError
+from abele.tools import compile_model
 from abele.tools.importers.pt2.signatures import open_shapes
 
 from .fixture_models import agree, archive_of, imported, names_of, results
@@ -40,6 +42,18 @@ def test_a_decoder_with_a_bound_agrees_with_fixed_lengths(name: str):
         found = results(bounded, [ids, filled(keys), filled(values), np.int32(past)])
         assert found[3] == past + 2
         agree([found[0], *(each[:, :, : past + 2] for each in found[1:3])], wanted)
+
+
+def test_runs_of_one_program_take_caches_of_any_length(tmp_path: Path):
+    path = tmp_path / "step.pt2"
+    path.write_bytes(archive_of("decoder step"))
+    symbol: Any = (open_shapes(path)["keys"] or ())[2]
+    exe = compile_model(path, "tiny:8", dims={symbol: (0, 6)}, cache=False)
+    for past in (0, 4):
+        ids, keys, values = np.array([[3, 7]]), cache(past), cache(past)
+        wanted = results(imported(path, dims={symbol: past}), [ids, keys, values])
+        found = exe.run({"ids": ids, "keys": keys, "values": values})
+        agree([np.asarray(each) for each in found.values()][:3], wanted)
 
 
 @pytest.mark.parametrize(
