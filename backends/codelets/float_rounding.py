@@ -13,13 +13,14 @@ from ...ir.support.number_formats import (
     to_nearest,
     unit_exponent,
 )
-from .conversion import FLOAT64, INT64, Array, Arrays, Doubles, Parameters, convert_into, converted
+from ...ir.support.number_kinds import is_floating
+from .conversion import FLOAT64, Array, Arrays, Doubles, Parameters, convert_into, converted
 from .philox import philox
 
 ROUNDING = np.ones((), np.uint32)
 """The last word of the counter, which tells the words of roundings from those of random numbers."""
 
-_MASK = 0xFFFFFFFF
+_MOST = 2.0**62
 _FLOAT32_ROUNDOFF = 2.0**-24
 
 
@@ -32,12 +33,16 @@ def random_words(key: float, column: Array, row: Array, low: Array, high: Array)
         low, high: whole numbers that differ from step to step and from seed to seed.
     """
     column, row, low, high = (_word(each) for each in (column, row, low, high))
-    own = np.array(int(key) & _MASK, np.uint32)
+    own = np.array(int(key), np.int64)
     return philox((column, row, low, ROUNDING), (high, own))[0]
 
 
 def _word(numbers: Array) -> Array:
-    return (converted(numbers, INT64) & _MASK).astype(np.uint32)
+    """Whole numbers; 0 for floats that are none, or are too large to be kept apart."""
+    if not is_floating(numbers.dtype):
+        return numbers.astype(np.int64)
+    wide = numbers.astype(np.float64)
+    return np.where(np.abs(wide) < _MOST, wide, 0.0).astype(np.int64)
 
 
 def round_to_nearest(

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 Words = NDArray[np.uint32]
 
 MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-KEY_STEPS = (np.uint32(0x9E3779B9), np.uint32(0xBB67AE85))
+KEY_STEPS = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
 ROUNDS = 10
-_HALF = np.uint64(32)
+_HALF, _MASK = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 def philox(counter: Sequence[NDArray[Any]], key: Sequence[NDArray[Any]]) -> tuple[Words, ...]:
@@ -27,16 +27,17 @@ def philox(counter: Sequence[NDArray[Any]], key: Sequence[NDArray[Any]]) -> tupl
         counter: four words.
         key: two words. They broadcast together.
     """
-    a, b, c, d = (np.asarray(word).astype(np.uint32) for word in counter)
-    low, high = (np.asarray(word).astype(np.uint32) for word in key)
-    with np.errstate(over="ignore"):
-        for _ in range(ROUNDS):
-            first, second = a * MULTIPLIERS[0], c * MULTIPLIERS[1]
-            a, b = _high(second) ^ b ^ low, second.astype(np.uint32)
-            c, d = _high(first) ^ d ^ high, first.astype(np.uint32)
-            low, high = low + KEY_STEPS[0], high + KEY_STEPS[1]
-    return a, b, c, d
+    # Words are held in 64 bits, in which a product of two words has room.
+    a, b, c, d = (_held(word) for word in counter)
+    low, high = (_held(word) for word in key)
+    for _ in range(ROUNDS):
+        first, second = a * MULTIPLIERS[0], c * MULTIPLIERS[1]
+        a, b = (second >> _HALF) ^ (b ^ low), second & _MASK
+        c, d = (first >> _HALF) ^ (d ^ high), first & _MASK
+        low, high = (low + KEY_STEPS[0]) & _MASK, (high + KEY_STEPS[1]) & _MASK
+    return tuple(word.astype(np.uint32) for word in (a, b, c, d))
 
 
-def _high(product: NDArray[np.uint64]) -> Words:
-    return (product >> _HALF).astype(np.uint32)
+def _held(word: NDArray[Any]) -> NDArray[np.uint64]:
+    """The lowest 32 bits of whole numbers."""
+    return np.asarray(word).astype(np.uint64) & _MASK

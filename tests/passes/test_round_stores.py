@@ -249,3 +249,32 @@ def test_operations_of_one_shape_share_their_places():
     module = rounded(CALLS)
     kinds = Counter(type(op) for op in module.walk())
     assert kinds[nn.IotaOp] == 2
+
+
+def test_updates_of_less_than_half_a_step_are_lost_only_to_nearest(tmp_path: Path):
+    """A weight of 1, to which 2^-13 is added 4,096 times, in float16 with steps of 2^-10."""
+    count, kind = 64, "tensor<64xf16>"
+    path = tmp_path / "m.mlir"
+    path.write_text(f"""
+    builtin.module {{ func.func @main(%w: {kind}, %g: {kind}) -> {kind} {{
+      %0 = control.repeat 4096 (%w) : ({kind}) -> ({kind}) {{
+      ^bb0(%a: {kind}):
+        %1 = nn.add %a, %g : ({kind}, {kind}) -> {kind}
+        control.yield %1 : {kind}
+      }}
+      func.return %0 : {kind}
+    }} }}""")
+    inputs = {
+        "arg0": np.ones(count, np.float16),
+        "arg1": np.full(count, 2.0**-13, np.float16),
+    }
+    nearest, stochastic = (
+        compile_model(path, "tiny:2", rounding=each, cache=False).run(inputs)["out0"]
+        for each in ("nearest", "stochastic")
+    )
+    np.testing.assert_array_equal(nearest, inputs["arg0"])
+    # Each update is a whole step with a probability of 1 / 8.
+    deviation = np.sqrt(4096 * 7 / 64) * 2.0**-10
+    mean = stochastic.astype(np.float64).mean()
+    assert abs(mean - 1.5) <= 4 * deviation / np.sqrt(count)
+    assert stochastic.astype(np.float64).std() == pytest.approx(deviation, rel=0.4)

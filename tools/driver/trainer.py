@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...dialects.levels import NN
+from ...dialects.levels import NN, PARTITION
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
@@ -16,7 +16,7 @@ from ...ir.support.turns import Turns
 from ...passes.train import LOSS, RATE
 from .checkpoints import Checkpoint
 from .executable import Executable
-from .not_finite import all_finite, first_not_finite
+from .not_finite import all_finite, first_not_finite, first_not_finite_in_bits, same_states
 from .samples import Samples
 from .training import LossIsNotFinite
 from .validation import Figures, Validation
@@ -186,5 +186,9 @@ class Trainer:
         """The operation that made the first value that is not finite, in words."""
         if NN.name not in self.exe.levels:
             return "the program has no level nn, in which its operation could be found"
-        found = first_not_finite(self.exe.module_at(NN.name), inputs, states)
+        module = self.exe.module_at(NN.name)
+        found = first_not_finite(module, inputs, states) if same_states(module, states) else ""
+        # What only rounding makes infinite is found in the program that rounds as the machine does.
+        if not found and PARTITION.name in self.exe.levels:
+            found = first_not_finite_in_bits(self.exe.module_at(PARTITION.name), inputs, states)
         return found or "only the machine's order of rounding makes it so, not the reference"

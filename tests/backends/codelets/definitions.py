@@ -188,9 +188,10 @@ def _of_format(count: Callable[[Fraction], int], x: float, form: Sequence[float]
 def _stochastic(
     x: float, column: float, row: float, low: float, high: float, key: float, *form: float
 ) -> float:
-    width = np.dtype(np.int64)
-    counter = [as_integer(each, width) for each in (column, row, low, 1.0)]
-    word = _philox(counter, (as_integer(high, width), int(key)))
+    *counter, seed = (
+        int(each) if abs(each) < 2.0**62 else 0 for each in (column, row, low, 1.0, high)
+    )
+    word = _philox(counter, (seed, int(key)))
     return _of_format(lambda steps: math.floor(steps + Fraction(word, 1 << 32)), x, form)
 
 
