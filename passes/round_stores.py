@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+from zlib import crc32
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerAttr, StringAttr, f32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -16,7 +18,7 @@ from ..dialects.nn.group import GROUP
 from ..dialects.scalar_functions import FUNCTIONS
 from ..dialects.structured import Structured
 from ..ir.edit import Edit, source_at
-from ..ir.provenance import at
+from ..ir.provenance import at, origin
 from ..ir.rewriting import may_rewrite
 from ..ir.support.number_formats import Overflow
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
@@ -151,13 +153,13 @@ class _Rewriting:
     """The roundings made so far in a module.
 
     Attributes:
-        keys: how many operations round stochastically.
+        seen: how many operations of each origin round stochastically.
     """
 
     module: ModuleOp
     rounding: str
     rule: Overflow
-    keys: int = 0
+    seen: Counter[str] = field(default_factory=Counter[str])
     words: Words = field(init=False)
     places: Places = field(default_factory=Places)
 
@@ -211,10 +213,20 @@ class _Rewriting:
             assert block is not None
             places = self.places.of(block, nn.shape_of(value), edit)
             words = self.words.of(block, edit)
-            made = nn.StochasticOp(value, places, words, float(self.keys), narrow, self.rule)
-            self.keys += 1
+            made = nn.StochasticOp(value, places, words, self._key(source), narrow, self.rule)
         made.location = at(source, "round")
         return made
+
+    def _key(self, source: Operation) -> float:
+        """A key for an operation.
+
+        It follows from where the operation comes from, so that it is the same in a program of one
+        step and in one of several.
+        """
+        name = origin(source) or ""
+        key = crc32(f"{name} {self.seen[name]}".encode())
+        self.seen[name] += 1
+        return float(key)
 
     def _join(self, members: Sequence[Operation], new: Sequence[Operation], edit: Edit) -> None:
         """Make operations a group with the new ones; the new ones alone if that is too many."""

@@ -14,7 +14,7 @@ from abele.ir.text import print_module
 from abele.ir.upstream import ModuleOp
 from abele.ir.verify import verify
 from abele.passes.pipelines import PASSES
-from abele.tools import compile_model
+from abele.tools import Training, compile_model
 
 ADDS = """
 func.func @main(%x: tensor<4xf16>, %y: tensor<4xf16>) -> tensor<4xf16> {
@@ -72,14 +72,16 @@ def test_a_result_becomes_float32_and_is_rounded_by_words_of_its_place_and_step(
       %2 = nn.iota start 0 steps [0] : tensor<4xf32>
       %3 = nn.iota start 0 steps [1] : tensor<4xf32>
       %4 = nn.add %x, %y {group = 0} : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf32>
-      %5 = nn.stochastic %4, %3, %2, %1, %0 key 0.0 FORMAT overflow 1.0 {group = 0}
+      %5 = nn.stochastic %4, %3, %2, %1, %0 key KEY FORMAT overflow 1.0 {group = 0}
         : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
       %6 = nn.cast %5 {group = 0} : (tensor<4xf32>) -> tensor<4xf16>
       %7 = nn.shift %1 by 1.0 : (tensor<f32>) -> tensor<f32>
       nn.store %7, @rounding.step : tensor<f32>
       func.return %6 : tensor<4xf16>
     }"""
-    check(ADDS, after.replace("FORMAT", FORMAT), 'target="mk2"', zero=np.zeros((), np.float32))
+    (rounding,) = roundings(rounded(ADDS))
+    after = after.replace("FORMAT", FORMAT).replace("KEY", f"{rounding.parameters[0]:.1f}")
+    check(ADDS, after, 'target="mk2"', zero=np.zeros((), np.float32))
 
 
 def test_a_rounding_to_nearest_needs_no_words():
@@ -238,9 +240,11 @@ def test_values_that_are_computed_again_are_rounded_alike(tmp_path: Path):
         passes = f"nn,round-stores,{again}partition,tile,exchange"
         exe = compile_model(path, "tiny:2", passes=passes, cache=False)
         found.append(exe.run(inputs)["out0"])
-        bodies = [str(op.properties.get("body")) for op in exe.module_at("partition").walk()]
-        # The key 0 is that of the value that is computed again.
-        copies = sum("stochastic [0.0," in each for each in bodies)
+        computed = exe.module_at("partition").walk()
+        bodies = [str(op.properties["body"]) for op in computed if "body" in op.properties]
+        assert "stochastic" in bodies[0]
+        # The first body is that of the value that is computed again.
+        copies = sum(each == bodies[0] for each in bodies)
         assert copies > 1 if again else copies == 1
     np.testing.assert_array_equal(*found)
 
@@ -278,3 +282,44 @@ def test_updates_of_less_than_half_a_step_are_lost_only_to_nearest(tmp_path: Pat
     mean = stochastic.astype(np.float64).mean()
     assert abs(mean - 1.5) <= 4 * deviation / np.sqrt(count)
     assert stochastic.astype(np.float64).std() == pytest.approx(deviation, rel=0.4)
+
+
+STEP = """
+builtin.module {
+  nn.state @w : tensor<3x2xf32> = <[0.4, -0.3, 0.2, 0.9, -0.6, 0.1] : tensor<3x2xf32>>
+  func.func @main(%x: tensor<4x3xf32>) -> tensor<4x2xf32> attributes {arg_names = ["x"]} {
+    %w = nn.load @w : tensor<3x2xf32> loc("w")
+    %0 = nn.matmul %x, %w : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32> loc("product")
+    func.return %0 : tensor<4x2xf32>
+  }
+}"""
+
+
+@pytest.mark.parametrize("target", ["tiny:1", "tiny:5"])
+def test_steps_of_training_have_the_same_bits_one_by_one_and_in_one_run(
+    tmp_path: Path, target: str
+):
+    path = tmp_path / "m.mlir"
+    path.write_text(STEP)
+    one, several = (
+        compile_model(
+            path,
+            target,
+            precision="pure-float16",
+            rounding="stochastic",
+            train=Training(learning_rate=0.01, steps=steps),
+            cache=False,
+        )
+        for steps in (1, 3)
+    )
+    rng = np.random.default_rng(0)
+    x = rng.integers(-8, 8, (3, 4, 3)).astype(np.float32)
+    labels = rng.integers(0, 2, (3, 4), np.int32)
+    for inputs, target_ in zip(x, labels, strict=True):
+        one.run({"x": inputs, "target": target_})
+    several.run({"x": x, "target": labels})
+    assert one.states.keys() == several.states.keys()
+    for name, array in one.states.items():
+        assert array.tobytes() == several.states[name].tobytes()
+        want = EXPECTED.setdefault(name, array)
+        assert array.tobytes() == want.tobytes()
