@@ -126,6 +126,28 @@ def test_a_precision_is_the_pass_that_narrows_before_all_others(precision: str, 
     assert f"x{element}," in str(exe.module_at("partition"))
 
 
+def test_a_pure_precision_narrows_states_too():
+    settled = Request(relu(), precision="pure-float16").settled()
+    assert settled.passes.startswith("narrow-floats{to=f16 states=narrow},nn,")
+
+
+def test_a_rounding_is_the_pass_that_rounds_behind_those_of_nn_and_before_recomputation():
+    rounding = "round-stores{rounding=stochastic}"
+    settled = Request(relu(), rounding="stochastic", precision="float16").settled()
+    assert (settled.rounding, settled.precision) == (None, None)
+    assert settled.passes == f"narrow-floats{{to=f16}},nn,{rounding},partition,tile,exchange"
+    settled = Request(relu(), "tiny:2", rounding="stochastic", recompute="y").settled()
+    target = 'round-stores{rounding=stochastic target="tiny:2"}'
+    assert settled.passes.startswith(f"nn,{target},recompute{{")
+
+
+@pytest.mark.parametrize("passes", ["decompose", "nn,round-stores,partition,tile,exchange"])
+def test_a_rounding_and_a_pipeline_that_leaves_no_place_for_it_contradict_each_other(passes: str):
+    asked = Request(relu(), rounding="nearest", passes=passes)
+    with pytest.raises(InputError, match="--rounding nearest and the pipeline .*; need a pipeline"):
+        asked.settled()
+
+
 def test_a_precision_and_a_pipeline_that_narrows_contradict_each_other():
     asked = Request(relu(), precision="float16", passes="narrow-floats,nn")
     with pytest.raises(InputError, match="--precision float16 and the pipeline 'narrow-floats,nn'"):
