@@ -25,7 +25,7 @@ STATE = "train.loss_scale"
 """The name of the state that is the automatic scale of the next step."""
 
 LIMITS = (1.0, 32768.0)
-"""The range of an automatic scale. Its largest value is the largest power of two of float16, in
+"""The range of an automatic scale. The largest value of any scale is the largest power of two of float16, in
 which the gradient of the loss itself is held; PopART has no limits."""
 
 EDGE = 0.125 * FORMATS["f16"].largest
@@ -41,7 +41,7 @@ Scaling = Literal["static", "automatic"]
 class LossScale:
     """The scale of a loss.
 
-    Raises InputError for a scale that is no power of two.
+    Raises InputError for a scale that is no power of two, or that float16 does not hold.
 
     Attributes:
         number: the scale, or that of the first step.
@@ -57,8 +57,12 @@ class LossScale:
         if not (isfinite(number) and number > 0 and frexp(number)[0] == 0.5):
             raise InputError(f"loss_scale {number:g}; need a power of two, such as 128")
         low, high = LIMITS
-        if self.scaling == "automatic" and not low <= number <= high:
-            raise InputError(f"loss_scale {number:g}, automatic; need {low:g} to {high:g}")
+        if number > high or (self.scaling == "automatic" and number < low):
+            least = f"{low:g} to " if self.scaling == "automatic" else "at most "
+            raise InputError(
+                f"loss_scale {number:g}, {self.scaling}; need {least}{high:g}, the largest power "
+                "of two of float16"
+            )
 
     @property
     def is_none(self) -> bool:

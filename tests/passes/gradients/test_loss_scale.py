@@ -119,8 +119,13 @@ def test_a_scale_is_a_power_of_two(scale: float):
         training(loss_scale=scale)
 
 
+def test_a_scale_is_a_number_of_float16():
+    with pytest.raises(InputError, match="loss_scale 65536, static; need at most 32768"):
+        training(loss_scale=65536.0)
+
+
 def test_an_automatic_scale_begins_within_its_limits():
-    with pytest.raises(InputError, match="loss_scale 65536, automatic; need 1 to 32768"):
-        training(loss_scale=65536.0, scaling="automatic")
+    with pytest.raises(InputError, match=r"loss_scale 0.5, automatic; need 1 to 32768"):
+        training(loss_scale=0.5, scaling="automatic")
     with pytest.raises(InputError, match="scaling 'often'; need static or automatic"):
         training(scaling="often")
