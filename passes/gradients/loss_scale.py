@@ -25,8 +25,8 @@ STATE = "train.loss_scale"
 """The name of the state that is the automatic scale of the next step."""
 
 LIMITS = (1.0, 32768.0)
-"""The range of an automatic scale. The largest value of any scale is the largest power of two of float16, in
-which the gradient of the loss itself is held; PopART has no limits."""
+"""The range of an automatic scale. The largest value of any scale is the largest power of two of
+float16, in which the gradient of the loss itself is held; PopART has no limits."""
 
 EDGE = 0.125 * FORMATS["f16"].largest
 """Gradients of this magnitude or more count as large. Twice the scale leaves them in range."""
