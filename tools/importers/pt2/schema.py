@@ -25,6 +25,9 @@ MAJOR = 8
 SHOWN = 60
 """The most letters of a wrong value in a message."""
 
+LONGEST_NAME = 1000
+"""The most letters of a name. Paths of modules are shorter."""
+
 DEEPEST = 32
 """The deepest nesting of graphs in arguments of nodes."""
 
@@ -240,6 +243,13 @@ class Reader:
             self.bad(where, value, "a text")
         return value
 
+    def name(self, value: object, where: str) -> str:
+        """A name, which messages may repeat."""
+        name = self.text(value, where)
+        if len(name) > LONGEST_NAME:
+            self.bad(where, value, f"a name of at most {LONGEST_NAME} letters")
+        return name
+
     def integer(self, value: object, where: str) -> int:
         """An integer of 64 bits."""
         if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
@@ -359,11 +369,11 @@ def _graph(read: Reader, value: object, where: str, depth: int) -> Graph:
 
 def _call(read: Reader, value: object, where: str, depth: int) -> Call:
     table = read.table(value, where)
-    target = read.text(table.get("target"), f"{where}.target")
+    target = read.name(table.get("target"), f"{where}.target")
     arguments: dict[str, Argument] = {}
     for each in read.entries(table.get("inputs"), f"{where}.inputs"):
         entry = read.table(each, f"{where}.inputs")
-        name = read.text(entry.get("name"), f"{where}: the name of an argument")
+        name = read.name(entry.get("name"), f"{where}: the name of an argument")
         if name in arguments and name:
             read.bad(f"{where}: argument {name[:SHOWN]!r}", "given twice", "it once")
         # The arguments of operators of higher order have no names.
@@ -381,14 +391,14 @@ def _call(read: Reader, value: object, where: str, depth: int) -> Call:
         target,
         arguments,
         results,
-        own if isinstance(own, str) and own else names[0] if names else where,
+        own[:LONGEST_NAME] if isinstance(own, str) and own else names[0] if names else where,
         str(metadata.get("stack_trace") or ""),
         str(metadata.get("nn_module_stack") or ""),
     )
 
 
 def _name(read: Reader, value: object, where: str) -> str:
-    return read.text(read.table(value, where).get("name"), f"{where}.name")
+    return read.name(read.table(value, where).get("name"), f"{where}.name")
 
 
 def _tensor(read: Reader, value: object, where: str) -> Argument:
@@ -404,7 +414,7 @@ def _symbolic(read: Reader, value: object, where: str) -> Argument:
     """A number, or the name of one."""
     kind, inner = read.choice(value, where)
     if kind == "as_name":
-        return Symbol(read.text(inner, where))
+        return Symbol(read.name(inner, where))
     scalars: dict[str, Callable[[object, str], Argument]] = {
         "as_int": read.integer,
         "as_float": read.number,
@@ -527,13 +537,13 @@ def _input(read: Reader) -> Callable[[object, str], Input]:
         kind, inner = read.choice(value, where)
         table = read.table(inner, where)
         if kind == "constant_input":
-            name = read.text(table.get("name"), where)
+            name = read.name(table.get("name"), where)
             return Input(kind, _argument(read, table.get("value"), where, 0), name)
         if kind == "user_input":
             return Input(kind, _argument(read, table.get("arg"), where, 0))
         if kind not in TARGETS:
             return Input(kind[:SHOWN], None)
-        target = read.text(table.get(TARGETS[kind]), f"{where}.{TARGETS[kind]}")
+        target = read.name(table.get(TARGETS[kind]), f"{where}.{TARGETS[kind]}")
         kept = table.get("persistent", True)
         return Input(kind, _tensor(read, table.get("arg"), where), target, kept is not False)
 
@@ -548,7 +558,7 @@ def _output(read: Reader) -> Callable[[object, str], Output]:
             return Output(kind, _argument(read, table.get("arg"), where, 0))
         if kind not in TARGETS:
             return Output(kind[:SHOWN], None)
-        target = read.text(table.get(TARGETS[kind]), f"{where}.{TARGETS[kind]}")
+        target = read.name(table.get(TARGETS[kind]), f"{where}.{TARGETS[kind]}")
         return Output(kind, _tensor(read, table.get("arg"), where), target)
 
     return one

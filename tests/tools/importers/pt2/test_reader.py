@@ -170,6 +170,16 @@ def test_another_major_version_of_the_schema_is_refused():
         imported(changed(archive_of("mlp"), "model.json", other))
 
 
+def test_a_name_of_many_pages_is_refused_in_a_short_message():
+    def grow(tree: Any) -> None:
+        node = tree["graph_module"]["graph"]["nodes"][0]
+        node["inputs"][0]["arg"] = {"as_tensor": {"name": "a" * 70_000}}
+
+    with pytest.raises(InputError, match="need a name of at most 1000 letters") as error:
+        imported(changed(archive_of("mlp"), "model.json", grow))
+    assert len(str(error.value)) < 300
+
+
 def renamed(*targets: tuple[str, str]) -> bytes:
     """The model "bert" with other operators."""
 
