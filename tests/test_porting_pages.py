@@ -1,6 +1,8 @@
 """Runs the pages about bringing models from frameworks by ONNX.
 
 Python blocks run where the framework is installed. Elsewhere, the files in `porting` stand for what
+
+`text.onnx` is what skl2onnx writes for `make_pipeline(TfidfVectorizer(), LogisticRegression())`.
 """
 
 from __future__ import annotations
