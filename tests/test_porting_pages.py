@@ -1,6 +1,7 @@
 """Runs the pages about bringing models from frameworks by ONNX.
 
 Python blocks run where the framework is installed. Elsewhere, the files in `porting` stand for what
+they write, and only commands run.
 
 `text.onnx` is what skl2onnx writes for `make_pipeline(TfidfVectorizer(), LogisticRegression())`.
 """
