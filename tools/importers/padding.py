@@ -471,14 +471,25 @@ def _sizes_in(source: Sequence[Axis], shape: Sequence[int]) -> list[int | Length
         if all(isinstance(each, int) for each in lengths):
             continue
         places = [j for j in right if shape[j] != 1]
-        if not places:
+        whole = product(shape[j] for j in places)
+        # The axis whose size follows as a polynomial. Of two such axes, no one knows which it is.
+        each = {j: _shares(product(lengths), whole, shape[j]) for j in places}
+        open_ = {j: length for j, length in each.items() if length is not None}
+        if len(open_) != 1:
             return None
-        rest = product(shape[j] for j in places[1:])
-        first = product(lengths).divided(rest)
-        if first is None:
-            return None
-        found[places[0]] = simplest(first)
+        ((place, length),) = open_.items()
+        found[place] = simplest(length)
     return found
+
+
+def _shares(total: Length, whole: Length, size: int) -> Length | None:
+    """The length of an axis, of all elements; None if the other axes do not divide them.
+
+    Args:
+        whole: all elements of the largest shape.
+        size: the largest length.
+    """
+    return total.divided(Length.of((whole.fixed or 0) // size)) if size else None
 
 
 def reshaped(

@@ -261,6 +261,22 @@ def test_updates_for_a_part_of_an_axis_whose_size_depends_on_the_run_are_refused
         import_onnx(parser.parse_model(text), new_context(), dims={"n": (1, 3)})
 
 
+def test_before_opset_13_softmax_over_several_axes_gives_the_axes_back():
+    text = (
+        '<ir_version: 8, opset_import: ["" : 11]> g (float[6, n, 3] x) => (float[6, n, 3] y) '
+        "{ y = Softmax <axis = 0> (x) }"
+    )
+    proto = parser.parse_model(text)
+    module = import_onnx(proto, new_context(), dims={"n": (0, 4)})
+    own = signature(module)
+    for n in (1, 2, 4):
+        given = {"x": np.random.default_rng(n).normal(size=(6, n, 3)).astype(np.float32)}
+        full = {name: np.asarray(each) for name, each in own.padded(given).items()}
+        found = own.trimmed(run_reference(module, full).outputs)["y"]
+        whole = np.exp(given["x"] - given["x"].max())
+        np.testing.assert_allclose(found, whole / whole.sum(), rtol=1e-5, strict=True)
+
+
 def test_bounds_that_are_none_are_refused():
     proto = model(GRAPHS["a join"], result_of("a join"))
     for wrong in ((5, 2), "0..", "..4", "a..b", (1, 2, 3), -1, 1.5, True):

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ..building import NodeBuilder
+from ..padding import lengths_along, reshaped
 from .node import Importer, Node, Results
 from .ops_extremes import hardmax
 from .ops_window import mean
@@ -155,7 +156,10 @@ def _along(make: Callable[[Node, SSAValue, int], SSAValue]) -> Importer:
         if axis < len(shape) and prod(shape[axis + 1 :]) == 1:
             return make(node, value, axis)
         flat = node.reshape(value, (prod(shape[:axis]), prod(shape[axis:])))
-        return node.reshape(make(node, flat, 1), shape)
+        found = make(node, flat, 1)
+        if not node.sizes(0):
+            return node.reshape(found, shape)
+        return reshaped(node, found, lengths_along(node, value), shape)
 
     return importer
 
