@@ -399,8 +399,6 @@ class Request:
         if front_end is None or front_end.open_shapes is None:
             return replace(self, example=None)
         declared = front_end.open_shapes(self.model)
-        if all(isinstance(size, int) for shape in declared.values() for size in shape or ()):
-            return replace(self, example=None)
         dims, values = dict(self.dims or {}), dict(self.values or {})
         example = example_of(self.example)
         found = sizes_by_example(self.path, declared, example, dims, values, self.batch)
