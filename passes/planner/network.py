@@ -53,6 +53,13 @@ plan that fits. With 10: same.
 """
 
 
+MOST_SPLIT = 4
+"""The most operators that are split into steps to make plans fit that nearly do.
+
+Chosen by judgement: searching for the steps of one operator takes seconds.
+"""
+
+
 @dataclass(frozen=True)
 class NetworkPlan:
     """The plan of every operation, and the cycles and memory of the program with these plans.
@@ -171,13 +178,16 @@ class Network:
         plans = {node: found.plans[node.op] for node in self.graph.operators}
         now = replace(chooser, chosen=plans).as_chosen()
         others = _other_bytes(self.graph, now)
-        for node, option in now.options.items():
-            own = room - others[node]
-            if option.choice.temporary_bytes <= own:
-                continue
-            if own <= 0 or node.given is not None or node.problem.moves:
-                return found
-            bound = own + option.choice.resident_bytes
+        full = {
+            node: room - others[node]
+            for node, option in now.options.items()
+            if option.choice.temporary_bytes > room - others[node]
+        }
+        hopeless = any(own <= 0 or node.given or node.problem.moves for node, own in full.items())
+        if hopeless or len(full) > MOST_SPLIT:
+            return found
+        for node, own in full.items():
+            bound = own + now.options[node].choice.resident_bytes
             question = Question(node.problem, now.have[node], self.target, bound)
             small = [c for c in in_steps(question) if c.temporary_bytes <= own]
             if not small:

@@ -35,12 +35,16 @@ class CompileSettings:
         passes: a pipeline as for -p; "" for the default one.
         proportion: the memory proportion; None for the program's own.
         operators: memory proportions of single operators, by name, in addition to the constraints.
+        recompute: as of a request.
+        micro_batches: the parts of a batch of training; 0 for the program's own.
     """
 
     target: Target
     passes: str = ""
     proportion: float | None = None
     operators: tuple[tuple[str, float], ...] = ()
+    recompute: str = ""
+    micro_batches: int = 0
 
 
 Compile = Callable[[CompileSettings], Executable]
@@ -54,12 +58,19 @@ class Trial:
     Attributes:
         bytes: of variables and of the target's reserve, out of `available`.
         cycles: None if nothing was compiled, because `bytes` is only a bound.
+        note: why it frees no memory, if that is known.
     """
 
     change: str
     bytes: int
     available: int
     cycles: int | None
+    note: str = ""
+
+    @property
+    def keeps_target(self) -> bool:
+        """Whether the program stays on its target."""
+        return "--target" not in self.change
 
     @property
     def fits(self) -> bool:
@@ -94,7 +105,7 @@ def trials(found: MemoryMap, own: CompileSettings, compile_with: Compile) -> Ite
             yield tried
             if tried.fits:
                 break
-    if found.is_wide and (passes := _narrowed(own.passes, found.level)):
+    if found.is_wide and (passes := narrowed(own.passes, found.level)):
         bound = _bound(NARROWER, found.narrow_always_live, own)
         narrower = replace(own, passes=passes)
         yield _tried(NARROWER, narrower, compile_with) if bound.fits else bound
@@ -107,7 +118,7 @@ def trials(found: MemoryMap, own: CompileSettings, compile_with: Compile) -> Ite
             break
 
 
-def _narrowed(passes: str, level: str) -> str:
+def narrowed(passes: str, level: str) -> str:
     """A pipeline with narrower floats; "" if it has them, or if the program is below nn."""
     if level != NN.name or any(each.name == NARROWING for each in parse_specs(passes)):
         return ""

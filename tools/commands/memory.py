@@ -6,11 +6,11 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.table import Table
@@ -18,6 +18,7 @@ from rich.table import Table
 from ...ir.support.errors import InputError
 from ...ir.support.json_lines import read_json
 from ...ir.support.whole_file import whole_file
+from ..advice.combined import combinations
 from ..advice.memory_map import MemoryMap, memory_map
 from ..advice.recomputation import can_change_nn, recomputations
 from ..advice.room import CompileSettings, Trial, trials
@@ -30,7 +31,10 @@ from ..views.terminal import console, wide_enough
 from ..views.user_errors import TOO_LARGE, print_error_line, text_in, user_errors
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
-from .showing import warn
+from .showing import tell_recomputed, warn
+
+if TYPE_CHECKING:
+    from ...passes.train import Train
 
 NOTHING_AGAIN = "computing values again would free no memory on the fullest tile"
 
@@ -69,21 +73,30 @@ def memory_command(
             exe = compiled(request)
             found = memory_map(exe)
         warn(exe.relaxed)
+        tell_recomputed(exe)
         _show(found, model, top)
         tried: tuple[Trial, ...] = ()
         if advise:
-            own = CompileSettings(found.target, how.passes, how.memory_proportion)
-            compile_with = partial(_compiled, how, request)
-            again = recomputations(found, exe, own, compile_with, extensions)
+            own = CompileSettings(
+                found.target, how.passes, how.memory_proportion, recompute=how.recompute
+            )
+            # Combinations begin with changes that were tried alone.
+            compile_with = cache(partial(_compiled, how, request))
+            again = recomputations(found, exe, own, compile_with)
             cheap = trials(found, own, compile_with)
             serial = serial_splits(found, exe, own, compile_with, extensions)
             tried = tuple(map(_told, chain(cheap, serial)))
             more = tuple(map(_told, again))
             tried = (*tried, *more)
+            if not any(each.fits and each.keeps_target for each in tried):
+                batch = _batch_in_parts(how)
+                together = combinations(found, exe, own, batch, compile_with, extensions)
+                tried = (*tried, *map(_told, together))
             table = _trial_table(tried)
             wide_enough(table).print(table)
-            if not more and can_change_nn(found, exe, own):
+            if not more and not found.fits and can_change_nn(found, exe, own):
                 console().print(NOTHING_AGAIN)
+            _tell_what_to_add(found, tried)
         if output is not None:
             _write(output, found, tried)
         _tell_overheads(found)
@@ -92,6 +105,21 @@ def memory_command(
             hint = "; --advise tries changes that free memory" if frees else ""
             print_error_line(f"error: does not fit: {found.shortage}{hint}")
             raise typer.Exit(TOO_LARGE)
+
+
+def _batch_in_parts(how: Compilation) -> int | None:
+    """The size of a batch that could be taken in parts; None if it is taken in parts already, or if
+    parts would make it larger."""
+    train = how.asked
+    return how.batch if train is not None and train.micro_batches == 1 else None
+
+
+def _tell_what_to_add(found: MemoryMap, tried: Sequence[Trial]) -> None:
+    """Print the options that make the program fit, those with the fewest cycles."""
+    fitting = [each for each in tried if each.fits and each.cycles is not None]
+    if fitting and not found.fits:
+        best = min(fitting, key=lambda each: (not each.keeps_target, each.cycles or 0))
+        console().print(f"it fits with {best.change}", highlight=False, soft_wrap=True)
 
 
 def _compiled(how: Compilation, request: Request, other: CompileSettings) -> Executable:
@@ -106,6 +134,8 @@ def _compiled(how: Compilation, request: Request, other: CompileSettings) -> Exe
                 target=other.target.spelling(),
                 passes=other.passes,
                 memory_proportion=other.proportion,
+                recompute=other.recompute,
+                train=_in_parts(request.train, other.micro_batches),
                 constraints=constraints,
                 watch=tell,
                 cache=False,
@@ -113,10 +143,18 @@ def _compiled(how: Compilation, request: Request, other: CompileSettings) -> Exe
         )
 
 
+def _in_parts(train: Train | None, parts: int) -> Train | None:
+    """The training with a batch in parts; as it is if there are none."""
+    return replace(train, micro_batches=parts) if train is not None and parts else train
+
+
 def _told(tried: Trial) -> Trial:
     """Show a trial on standard error as soon as it is done, and return it."""
     fits = "fits" if tried.fits else "does not fit"
-    print_error_line(f"tried {tried.change}: {tried.bytes:,} of {tried.available:,} bytes, {fits}")
+    why = f"; {tried.note}" if tried.note else ""
+    print_error_line(
+        f"tried {tried.change}: {tried.bytes:,} of {tried.available:,} bytes, {fits}{why}"
+    )
     return tried
 
 
