@@ -2,23 +2,24 @@
 
 The program is compiled as it is. If it takes more than the bound, the choice is made on the memory
 over time that its plans give, and the program is compiled again with the choice, so that the
-planner can use the memory. If it still takes too much, the next choice aims lower by as much.
+planner can use the memory. If it still takes too much, more is chosen in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
 from ....dialects.levels import NN
+from ....ir.node_names import node_names
 from ....ir.upstream import ModuleOp
 from ....ir.xdsl.walk import operations
 from ....passes.plans.fused import FusedGroups
-from ....passes.recompute import Recompute, by_name, name_of
+from ....passes.recompute import Recompute, by_name, is_repeatable, name_of
 from ..executable import MACHINE, Executable
-from .choice import Chosen, choose
+from .choice import Candidates, Chosen, choose
 from .memory_over_time import Asked, memory_over_time
 from .record import Recomputed, write_recomputed
 
@@ -52,46 +53,99 @@ def within(bound: int | None, compile_with: Callable[[Recompute | None], Executa
     exe = compile_with(None)
     best = Result(exe, None)
     most = exe.target.bytes_per_tile if bound is None else bound
-    kept = exe.stages.plans
-    if exe.memory.max_tile_bytes <= most or kept is None or NN.name not in exe.levels:
-        return best
-    module = kept.module.clone()
-    FusedGroups(module).fuse()
-    memory = memory_over_time(module, exe.target)
-    if memory is None:
-        return best
-    aim = memory.with_again(Asked()).peak - (exe.memory.max_tile_bytes - most)
-    before: Recompute | None = None
+    names = _Names.of(exe)
+    choices: tuple[Recomputed, ...] = ()
     for _ in range(ROUNDS):
-        choices, estimate = choose(memory, max(aim, 0))
-        recorded = tuple(_recorded(choices, module))
-        again = _pass(recorded)
-        if not recorded or again == before:
+        over = exe.memory.max_tile_bytes - most
+        more = names.chosen(exe, over, choices) if over > 0 else ()
+        if not more:
             break
-        found = compile_with(again)
-        size = found.memory.max_tile_bytes
-        if size < best.exe.memory.max_tile_bytes:
-            best = Result(found, again, recorded)
-        if size <= most:
-            break
-        before, aim = again, min(aim, estimate.peak) - (size - most)
+        choices = (*choices, *more)
+        again = _pass(choices)
+        exe = compile_with(again)
+        if exe.memory.max_tile_bytes < best.exe.memory.max_tile_bytes:
+            best = Result(exe, again, choices)
     if best.choices:
         write_recomputed(best.exe.module_at(MACHINE), best.choices)
     return best
 
 
-def _recorded(choices: Iterable[Chosen], module: ModuleOp) -> Iterator[Recomputed]:
-    """The choices by name. A choice of an operation without a name is left out."""
-    alike = by_name(module)
-    order = {op: i for i, op in enumerate(operations(module))}
+@dataclass(frozen=True)
+class _Names:
+    """The names of the operations of a program, before any of them has a copy.
 
-    def named(ops: Collection[Operation]) -> tuple[str, ...]:
-        return tuple(name_of(op, alike) for op in sorted(ops, key=lambda op: order[op]))
+    Attributes:
+        by_key: the names of all operations with the same origins, in order.
+    """
 
-    for each in choices:
-        late, apart = named(each.asked.late), named(each.asked.apart)
-        if all((*late, *apart)):
-            yield Recomputed(late, apart, each.bytes, round(each.cycles))
+    by_key: dict[tuple[str, ...], list[str]]
+
+    @classmethod
+    def of(cls, exe: Executable) -> _Names:
+        """The names in a program in which nothing is computed again."""
+        module = _planned(exe)
+        found: dict[tuple[str, ...], list[str]] = {}
+        if module is not None:
+            alike = by_name(module)
+            for op in filter(is_repeatable, operations(module)):
+                found.setdefault(node_names(op), []).append(name_of(op, alike))
+        return cls(found)
+
+    def in_module(self, module: ModuleOp) -> dict[Operation, str]:
+        """The names of the operations of a module that are no copies, as far as that is known.
+
+        A copy follows its original, so the only operation of its origins comes first.
+        """
+        every: dict[tuple[str, ...], list[Operation]] = {}
+        for op in filter(is_repeatable, operations(module)):
+            every.setdefault(node_names(op), []).append(op)
+        return {
+            op: name
+            for key, ops in every.items()
+            if (own := self.by_key.get(key, ())) and (len(own) == 1 or len(own) == len(ops))
+            for op, name in zip(ops, own, strict=False)
+            if name
+        }
+
+    def chosen(
+        self, exe: Executable, over: int, before: Sequence[Recomputed]
+    ) -> tuple[Recomputed, ...]:
+        """What else to compute again, so that the fullest tile takes fewer bytes.
+
+        Args:
+            over: how many fewer.
+            before: what a program computes again.
+        """
+        module = _planned(exe)
+        memory = None if module is None else memory_over_time(module, exe.target)
+        if module is None or memory is None:
+            return ()
+        named = self.in_module(module)
+        done = {name for each in before for name in (*each.nodes, *each.apart)}
+        peak = memory.with_again(Asked()).peak
+        free = frozenset(op for op, name in named.items() if name not in done)
+        found, _ = choose(memory, max(peak - over, 0), Candidates(free, frozenset(named)))
+        return tuple(_recorded(each, named) for each in found)
+
+
+def _planned(exe: Executable) -> ModuleOp | None:
+    """A copy of a program at nn with plans, and groups as single operations; None if there is
+    none."""
+    kept = exe.stages.plans
+    if kept is None or NN.name not in exe.levels:
+        return None
+    module = kept.module.clone()
+    FusedGroups(module).fuse()
+    return module
+
+
+def _recorded(each: Chosen, named: Mapping[Operation, str]) -> Recomputed:
+    """A choice by name, in the order of the program."""
+    late, apart = (
+        tuple(name for op, name in named.items() if op in ops)
+        for ops in (each.asked.late, each.asked.apart)
+    )
+    return Recomputed(late, apart, each.bytes, round(each.cycles))
 
 
 def _pass(choices: Sequence[Recomputed]) -> Recompute:

@@ -10,7 +10,6 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects.structured import Structured
-from ....passes.recompute import is_repeatable
 from .memory_over_time import SMALL, Asked, Estimate, MemoryOverTime, sources
 
 TRIED = 8
@@ -41,21 +40,52 @@ class Chosen:
     cycles: float
 
 
-def choose(memory: MemoryOverTime, bound: int) -> tuple[list[Chosen], Estimate]:
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """What may be chosen.
+
+    Attributes:
+        free: the operations whose values need not be kept.
+        usable: the operations that may be repeated on the way to such a value.
+    """
+
+    free: frozenset[Operation]
+    usable: frozenset[Operation]
+
+
+def choose(memory: MemoryOverTime, bound: int, among: Candidates) -> tuple[list[Chosen], Estimate]:
     """Choices after which the estimated peak is within a bound, and the memory with them.
 
-    If no choices reach it, those that come closest.
+    If no choices reach it, those that come closest. Chains of values that are all computed again
+    are all live again at their first reader, so values that rely on kept ones are tried first.
     """
-    asked, now = Asked(), memory.with_again(Asked())
-    found: list[Chosen] = []
+    ways: list[tuple[list[Chosen], Estimate]] = []
+    for first in (True, False):
+        found: list[Chosen] = []
+        for on_kept in (True, False) if first else (False,):
+            _extend(found, memory, bound, among, on_kept=on_kept)
+        now = memory.with_again(together(found))
+        ways.append(_needed(memory, found, max(bound, now.peak)))
+    return min(ways, key=lambda way: (max(way[1].peak, bound), way[1].cycles))
+
+
+def _extend(
+    found: list[Chosen], memory: MemoryOverTime, bound: int, among: Candidates, *, on_kept: bool
+) -> None:
+    """Add choices until the estimated peak is within a bound, or none helps.
+
+    Args:
+        on_kept: whether no choice may rely on values of another choice.
+    """
+    asked = together(found)
+    now = memory.with_again(asked)
     while now.peak > bound:
-        best = _best(memory, asked, now, bound)
+        best = _best(memory, asked, now, bound, among, on_kept)
         if best is None:
             break
         found.append(best)
         asked |= best.asked
         now = memory.with_again(asked)
-    return _needed(memory, found, max(bound, now.peak))
 
 
 def together(choices: Sequence[Chosen]) -> Asked:
@@ -79,11 +109,21 @@ def _needed(
     return kept, memory.with_again(together(kept))
 
 
-def _best(memory: MemoryOverTime, asked: Asked, now: Estimate, bound: int) -> Chosen | None:
+def _best(
+    memory: MemoryOverTime,
+    asked: Asked,
+    now: Estimate,
+    bound: int,
+    among: Candidates,
+    on_kept: bool,
+) -> Chosen | None:
     """The choice that costs the fewest cycles per byte over the bound; None if none helps."""
     moment = int(np.argmax(now.live))
     over = int(now.live[moment]) - bound
-    ways = sorted(_ways(memory, asked, moment), key=lambda way: _price(memory, way))
+    every = _ways(memory, asked, moment, among)
+    if on_kept:
+        every = (way for way in every if _relies_on_kept(way, asked))
+    ways = sorted(every, key=lambda way: _price(memory, way))
     for start in range(0, len(ways), TRIED):
         found: list[tuple[float, Chosen]] = []
         for way in islice(ways, start, start + TRIED):
@@ -104,17 +144,33 @@ def _price(memory: MemoryOverTime, way: Asked) -> float:
     return sum(memory.cycles[op] for op in ops) / size
 
 
-def _ways(memory: MemoryOverTime, asked: Asked, moment: int) -> Iterator[Asked]:
+def _ways(
+    memory: MemoryOverTime,
+    asked: Asked,
+    moment: int,
+    among: Candidates,
+) -> Iterator[Asked]:
     """The ways not to keep a value that is live at a moment."""
     for op in memory.waiting(moment):
-        if op in asked.late or op in asked.apart or not memory.values[op].bytes:
+        is_chosen = op in asked.late or op in asked.apart
+        if is_chosen or op not in among.free or not memory.values[op].bytes:
             continue
         if _joins_readers(memory, op):
             yield Asked(apart=frozenset([op]))
         places = memory.late(op)
-        chain = _chain(memory, asked, op, places) if places else None
+        chain = _chain(memory, asked, op, places, among.usable) if places else None
         if chain is not None:
             yield Asked(late=frozenset(chain))
+
+
+def _relies_on_kept(way: Asked, asked: Asked) -> bool:
+    """Whether a way and all that is asked for rely on no values of each other."""
+    return not any(
+        source in other.late
+        for one, other in ((way, asked), (asked, way))
+        for op in one.late
+        for source in sources(op)
+    )
 
 
 def _joins_readers(memory: MemoryOverTime, op: Operation) -> bool:
@@ -131,7 +187,11 @@ def _joins_readers(memory: MemoryOverTime, op: Operation) -> bool:
 
 
 def _chain(
-    memory: MemoryOverTime, asked: Asked, op: Operation, places: Sequence[int]
+    memory: MemoryOverTime,
+    asked: Asked,
+    op: Operation,
+    places: Sequence[int],
+    usable: frozenset[Operation],
 ) -> set[Operation] | None:
     """What must be computed again to have a value again at some places; None if that is too much.
 
@@ -145,9 +205,10 @@ def _chain(
         for source in sources(here):
             if source in taken or source in asked.late or _exists(memory, source, places, here):
                 continue
-            if not _can_be_repeated(memory, source) or len(taken) == LONGEST:
+            if not isinstance(source, Operation) or source not in usable:
                 return None
-            assert isinstance(source, Operation)
+            if source not in memory.cycles or len(taken) == LONGEST:
+                return None
             taken.add(source)
             waiting.append(source)
     return taken
@@ -160,7 +221,3 @@ def _exists(
     if all(memory.lives_at(source, place) for place in places):
         return True
     return SMALL * memory.values[source].bytes <= memory.values[reader].bytes
-
-
-def _can_be_repeated(memory: MemoryOverTime, source: SSAValue | Operation) -> bool:
-    return isinstance(source, Operation) and source in memory.cycles and is_repeatable(source)

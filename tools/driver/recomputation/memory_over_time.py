@@ -123,9 +123,8 @@ class MemoryOverTime:
         late: dict[SSAValue | Operation, list[int]] = {}
         copies: list[tuple[Operation, int]] = []
         cycles = 0.0
-        for op in reversed(self.when.ops):
-            if op not in asked.late and op not in asked.apart:
-                continue
+        index = self.when.index
+        for op in sorted(asked.late | asked.apart, key=lambda op: index[op], reverse=True):
             value, more = self.values[op], sorted(late.pop(op, ()))
             own = self.own[op]
             if op in asked.apart:
