@@ -680,6 +680,10 @@ FUNCTIONS: dict[str, Mathematics] = _table(
 """The functions that a body may name, users' included, by name."""
 
 
+STOCHASTIC = "stochastic"
+"""The function that rounds stochastically."""
+
+
 def register_function(function: Mathematics, owner: str) -> None:
     """Let bodies and chains name a user's scalar function.
 

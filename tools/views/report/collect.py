@@ -16,6 +16,7 @@ from ....backends.prices.step_charges import StepCharge, step_charges
 from ....backends.target import Target
 from ....dialects.exchange import VariableOp
 from ....dialects.levels import LEVELS, OWN_LEVELS
+from ....dialects.scalar_functions import STOCHASTIC
 from ....dialects.tile import VerticesOp
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
@@ -265,6 +266,12 @@ def provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
     )
 
 
+def _stochastic(module: ModuleOp) -> int:
+    """How many vertex sets round their results stochastically."""
+    bodies = [op.body.data for op in module.walk() if isinstance(op, VerticesOp)]
+    return sum(STOCHASTIC in (b.function, *(stage.function for stage in b.then)) for b in bodies)
+
+
 def _code_shortage(exe: Executable) -> int:
     """The most bytes that a tile lacks for its variables and, by the target's rules, its code,
     vertex state, exchange code and stacks; 0 if it has room for all."""
@@ -304,6 +311,7 @@ def _program(
         "reserved_bytes": target.memory.reserved_bytes,
         "over_bytes": memory.over_bytes,
         "code_shortage": _code_shortage(exe),
+        "stochastic": _stochastic(exe.module_at(MACHINE)),
         "worst_superstep": shown(memory.worst_step),
         "group_tiles": group_size(memory.tiles),
         "operations_by_level": dict(profile["ops"]),

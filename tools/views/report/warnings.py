@@ -82,6 +82,13 @@ def _cycles(report: Report) -> Iterator[dict[str, Any]]:
             "Compare such cycles with each other only, not with those of chips.",
             view="summary",
         )
+    if program.get("stochastic"):
+        yield _warning(
+            f"stochastic rounding costs nothing here (vertex sets: {program['stochastic']})",
+            "So it is on a machine whose workers draw random words themselves. The words of abele, "
+            "which are the same under every plan, are drawn by the host, and are not priced.",
+            view="summary",
+        )
     exchange = program["exchange_cycles"] / total
     if exchange > LARGE:
         yield _warning(

@@ -12,6 +12,7 @@ from abele.tools.driver.executable import Executable
 from abele.tools.views.report.collect import Report, collect
 from abele.tools.views.report.columns import length
 from abele.tools.views.report.schema import SCHEMA
+from abele.tools.views.report.warnings import warnings_of
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,15 @@ def test_every_table_has_the_columns_of_the_schema(report: Report):
         columns = report.tables[schema.name]
         assert [*columns] == [c.name for c in schema.columns]
         assert len({len(values) for values in columns.values()}) == 1
+
+
+def test_a_report_says_that_words_of_roundings_cost_nothing(report: Report):
+    exe = compile_model(relu(), "tiny:2", precision="float16", rounding="stochastic", cache=False)
+    rounded = collect(exe)
+    assert (report.program["stochastic"], rounded.program["stochastic"]) == (0, 1)
+    texts = [each["text"] for each in warnings_of(rounded)]
+    assert "stochastic rounding costs nothing here (vertex sets: 1)" in texts
+    assert not any("stochastic" in each["text"] for each in warnings_of(report))
 
 
 def test_the_cycles_of_operations_add_up_to_those_of_the_program(report: Report):
