@@ -49,11 +49,11 @@ def between_checkpoints(module: ModuleOp) -> Iterator[Operation]:
 def _left_out(block: Block, ops: Sequence[Operation]) -> Iterator[Operation]:
     """The operations of one block whose values are not kept."""
     index = {op: i for i, op in enumerate(block.ops)}
-    last = index[ops[-1]]
-    # The backward phase reads nearly all values; what counts is what the rest of this phase needs.
-    ends = [max((at for at in _uses(op, index) if at <= last), default=-1) for op in ops]
-    sizes = [sum(map(_bytes, op.results)) for op in ops]
     places = [index[op] for op in ops]
+    # The backward phase reads nearly all values; what counts is what the rest of this phase needs.
+    phase = set(places)
+    ends = [max((at for at in _uses(op, index) if at in phase), default=-1) for op in ops]
+    sizes = [sum(map(_bytes, op.results)) for op in ops]
     kept: set[int] = set()
     for first, last in _intervals(len(ops)):
         live = {at: [i for i in range(at + 1) if ends[i] > places[at]] for at in range(first, last)}

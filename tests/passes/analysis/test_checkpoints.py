@@ -37,3 +37,17 @@ def test_the_place_with_the_fewest_bytes_is_kept():
     found = left_out(chain(18, frozenset({1})))
     assert "v1" not in found
     assert {"v0", "v2"} <= set(found)
+
+
+def test_what_the_backward_phase_reads_is_not_kept_for_it():
+    # Backward operations read each value, and one of the forward phase comes after them.
+    text = chain(18)
+    body, end = text.rsplit("\nfunc.return", 1)
+    backward = "\n".join(
+        f'%g{i} = nn.exp %v{i} : ({WIDE}) -> {WIDE} loc("v{i}/backward")' for i in range(18)
+    )
+    late = f'%z = nn.exp %x : ({WIDE}) -> {WIDE} loc("late")'
+    program = f"{body}\n{backward}\n{late}\nfunc.return{end}"
+    module = f"builtin.module attributes {{abele.forward = []}} {{\n{program}\n}}"
+    assert {"v1", "v2", "v4"} <= set(left_out(module))
+    assert not any("backward" in (name or "") for name in left_out(module))
