@@ -20,7 +20,7 @@ from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.shown_text import shown
 from ..importers.front_ends import front_end_at, listed, suffixes
-from ..views.terminal import console, wide_enough
+from ..views.terminal import console
 from ..views.user_errors import text_in, user_errors
 from .compiling import Compilation, compiles
 
@@ -86,7 +86,7 @@ def _list(store: Store) -> None:
             name, target = (shown(parts.get(part, "unknown")) for part in ("name", "target"))
             row = (name, target.rpartition(" ")[0] or target, f"{each.size:,}", _used(each))
             table.add_row(*row, each.key[:KEY_DIGITS])
-        wide_enough(table).print(table)
+        console().print(table)
     size = sum(each.size for each in entries)
     off = "" if store.most else f"; {OFF}"
     _say(f"{len(entries)} programs, {size:,} of {store.most:,} bytes, in {store.folder}{off}")
@@ -130,7 +130,7 @@ def _explain(model: str, how: Compilation, extensions: Extensions) -> None:
     for part in _differing(parts, kept):
         table.add_row(part, shown(kept.get(part, "")), shown(parts.get(part, "")))
     _say("the most similar program that is kept differs in:")
-    wide_enough(table).print(table)
+    console().print(table)
 
 
 def _nearest(parts: Parts, entries: Sequence[Entry]) -> Entry | None:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ..debug.health import Health, health
 from ..driver.files import check_files, write_text
-from ..views.terminal import console, wide_enough
+from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, print_error_line, user_errors
 
 
@@ -38,7 +38,7 @@ def doctor(
         table.add_column(style="bold")
         for name, value in _rows(found):
             table.add_row(name, value)
-        wide_enough(table).print(table)
+        console().print(table)
         if output is not None:
             record = {"fine": not found.problems, "problems": found.problems, **asdict(found)}
             write_text(output, json.dumps(record, indent=1) + "\n")

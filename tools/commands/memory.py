@@ -27,7 +27,7 @@ from ..driver.compile import compiled
 from ..driver.executable import Executable
 from ..driver.files import PROGRAM_FILE, check_files
 from ..driver.request import Request
-from ..views.terminal import console, wide_enough
+from ..views.terminal import console
 from ..views.user_errors import TOO_LARGE, print_error_line, text_in, user_errors
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
@@ -93,7 +93,7 @@ def memory_command(
                 together = combinations(found, exe, own, batch, compile_with, extensions)
                 tried = (*tried, *map(_told, together))
             table = _trial_table(tried)
-            wide_enough(table).print(table)
+            console().print(table)
             if not more and not found.fits and can_change_nn(found, exe, own):
                 console().print(NOTHING_AGAIN)
             _tell_what_to_add(found, tried)

@@ -13,7 +13,7 @@ from ..driver.request import Request
 from ..driver.shown_text import shown
 from ..importers.front_end import Reading
 from ..importers.front_ends import front_end_at, front_ends, listed, suffixes
-from ..views.terminal import wide_enough
+from ..views.terminal import console
 from ..views.user_errors import print_error_line, text_in, user_errors
 from .arguments import given_values, sizes
 
@@ -43,7 +43,7 @@ def show_operators(
         reading = Reading(extensions.context(), model, dims, values)
         uses, problem = front_end.uses(model, reading)
         table = _table(uses)
-        wide_enough(table).print(table)
+        console().print(table)
         refused = sum(use.reasons.total() for use in uses)
         every = sum(len(use.nodes) for use in uses)
         sys.stdout.write(f"{every - refused} of {every} nodes are supported\n")

@@ -26,7 +26,7 @@ from ..views.planning.tables import (
     shown_operators,
     trade_off_table,
 )
-from ..views.terminal import Terminal, wide_enough
+from ..views.terminal import Terminal, console
 from ..views.user_errors import print_error_line, text_in, user_errors
 from .compiling import Compilation, compiles_with
 from .showing import warn
@@ -76,7 +76,8 @@ def plan_command(
         typer.Option(
             "--columns",
             metavar="NAME,...",
-            help="Show these columns. Default: all that fit into the terminal; all in a pipe.",
+            help="Show these columns. Default: all that fit into the terminal, or into 120 "
+            "characters in a pipe; --csv writes all.",
         ),
     ] = "",
     table: Annotated[
@@ -144,8 +145,7 @@ def _show(
     png: Path | None,
     columns: str,
 ) -> None:
-    plan, terminal = question.plan, Terminal()
-    width = terminal.width if terminal.is_terminal else None
+    plan, width = question.plan, console().width
     if operator:
         found = question.trade_offs(question.operator(operator))
         table, hidden = trade_off_table(found, every=every, columns=columns, width=width)
@@ -167,7 +167,7 @@ def _show(
 
 
 def _print(table: Table, hidden: str) -> Terminal:
-    terminal = wide_enough(table)
+    terminal = console()
     terminal.print(table)
     if hidden:
         terminal.print(hidden, highlight=False, soft_wrap=True)

@@ -21,8 +21,12 @@ from rich.text import Text
 
 from ..driver.shown_text import shown
 
-NARROWEST = 160
-"""The width, in columns, of a table in a pipe or a file."""
+PIPE_COLUMNS = 120
+"""The width of tables in a pipe or a file: what most editors and pages of logs show of a line."""
+
+
+LONGEST_FIGURE = 24
+"""The most characters of a figure: 1,234,567,890,123 bytes. Longer cells have words."""
 
 
 class Terminal(Console):
@@ -38,7 +42,11 @@ class Terminal(Console):
         return super().render_str(shown(text), **_plain(options))
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print texts and tables."""
+        """Print texts and tables. A table that is too wide folds words, and breaks no figure."""
+        for each in objects:
+            # A console measures nothing wider than itself.
+            if isinstance(each, Table) and UNBOUNDED.measure(each).maximum > self.width:
+                fold_words(each)
         super().print(*objects, **_plain(options))
 
     def status(self, status: Any, **options: Any) -> Status:
@@ -46,22 +54,26 @@ class Terminal(Console):
         raise NotImplementedError("use changing_line")
 
 
+UNBOUNDED = Terminal(width=10_000)
+"""A console for measuring tables."""
+
+
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
     return options | {"markup": False, "emoji": False}
 
 
 def console() -> Terminal:
-    """Standard output. In a pipe or file, wide enough for a table without wrapped lines."""
+    """Standard output. A pipe or a file is a terminal of PIPE_COLUMNS columns."""
     terminal = Terminal()
-    return terminal if terminal.is_terminal else Terminal(width=NARROWEST)
+    return terminal if terminal.is_terminal else Terminal(width=PIPE_COLUMNS)
 
 
-def wide_enough(table: Table) -> Terminal:
-    """Standard output. In a pipe or file, wide enough for all columns of a table."""
-    terminal = Terminal()
-    if terminal.is_terminal:
-        return terminal
-    return Terminal(width=max(NARROWEST, Terminal(width=10_000).measure(table).maximum))
+def fold_words(table: Table) -> None:
+    """Let the columns of words share the width that figures leave, folded where they need more."""
+    for column in table.columns:
+        longest = max((len(str(cell)) for cell in column.cells), default=0)
+        column.no_wrap = column.justify == "right" and longest <= LONGEST_FIGURE
+        column.overflow = "fold"
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from ..importers.front_end import Reading
 from ..importers.front_ends import front_end_at
 from ..views.script import run_script
 from ..views.table import figure_table
-from ..views.terminal import wide_enough
+from ..views.terminal import console
 from ..views.user_errors import print_error_line
 from .start import measured
 
@@ -170,7 +170,7 @@ def exports(
         print_error_line(f"{name}: {outcome.problem or 'agrees'}")
         figures = (f"{outcome.error:.0e}", f"{outcome.warm:.2f}", f"{outcome.reading:.2f}")
         table.add_row(name, outcome.problem or "agrees", *figures)
-    wide_enough(table).print(table)
+    console().print(table)
     print(f"{good} of {count} agree")
 
 

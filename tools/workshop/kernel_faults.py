@@ -29,7 +29,7 @@ from ...ir.support.errors import InputError
 from ..bench.named import names_in
 from ..views.script import run_script
 from ..views.table import figure_table
-from ..views.terminal import wide_enough
+from ..views.terminal import console
 
 ROOMS = ("ir", "dialects", "backends")
 """The folders that kernels and their batteries need."""
@@ -227,7 +227,7 @@ def kernel_faults(
                 found = finding(fault, form)
                 missed += not found
                 table.add_row(fault.task, form, fault.what, found or "NOTHING")
-    wide_enough(table).print(table)
+    console().print(table)
     if missed:
         raise InputError(f"{missed} planted faults are not found")
 

@@ -28,7 +28,7 @@ from ..driver.arrays import Array
 from ..driver.compile import compile_model
 from ..views.script import run_script
 from ..views.table import figure_table
-from ..views.terminal import wide_enough
+from ..views.terminal import console
 
 ROWS, WIDTH, LOOKUPS = 30_522, 768, 128
 TIMES = 4
@@ -97,7 +97,7 @@ def lookups(target: Annotated[str, typer.Option(help="A preset machine.")] = "mk
     for rows in (ROWS, TIMES * ROWS):
         mine, other, cycles = measured(rows, target)
         table.add_row(f"{rows:,}", f"{mine * 1e3:.2f}", f"{other * 1e3:.2f}", f"{cycles:,}")
-    wide_enough(table).print(table)
+    console().print(table)
 
 
 if __name__ == "__main__":

@@ -4,42 +4,48 @@ For each network, a step of training is compiled as it is, with `--recompute sqr
 `--recompute auto:BYTES`, where BYTES is what the schedule takes. The table has bytes of the fullest
 tile, cycles, and the number of choices:
 
-    python -m abele.tools.workshop.recomputation alexnet:16 resnet50:1 --target mk2
+    python -m abele.tools.workshop.recomputation [--networks alexnet:16,...] [--target mk2]
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated
 
+import typer
 from rich.table import Table
 
+from ...backends.target import named_target
 from ...ir.support.errors import InputError
 from ...passes.train import Train
 from ..bench.measure import write_network
 from ..driver.compile import compile_model
 from ..driver.executable import Executable
+from ..views.script import run_script
 from ..views.terminal import console
+from .steps import chosen_steps
+
+NETWORKS = ("alexnet:16", "squeezenet:8")
 
 
-def main() -> None:
-    """Print the table."""
-    parser = ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("networks", nargs="+", metavar="NAME:BATCH", help="a light network or file")
-    parser.add_argument("--target", default="mk2")
-    given = parser.parse_args()
+def recomputation(
+    networks: Annotated[
+        str, typer.Option(help="NAME:BATCH of light networks, separated by commas.")
+    ] = ",".join(NETWORKS),
+    target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
+) -> None:
+    """Compare automatic recomputation with PopART's schedule in steps of training."""
+    _ = named_target(target)
+    chosen = chosen_steps(networks)
     table = Table()
     for name in ("network", "recomputes", "fullest tile", "cycles", "choices"):
         table.add_column(name, justify="left" if name in ("network", "recomputes") else "right")
     with TemporaryDirectory() as folder:
-        for each in given.networks:
-            name, _, batch = each.rpartition(":")
-            path = Path(name)
-            if not path.exists():
-                path = Path(folder, f"{name}.onnx")
-                write_network(name, path)
-            _compare(table, path, int(batch), given.target)
+        for name, batch in chosen:
+            path = Path(folder, f"{name}.onnx")
+            write_network(name, path)
+            _compare(table, path, batch, target)
     console().print(table)
 
 
@@ -64,8 +70,8 @@ def _compiled(path: Path, batch: int, target: str, recompute: str) -> Executable
     return compile_model(
         path,
         target,
-        batch=batch if path.suffix == ".onnx" else None,
-        train=Train() if path.suffix == ".onnx" else None,
+        batch=batch,
+        train=Train(),
         recompute=recompute,
         unbounded=True,
         cache=False,
@@ -73,4 +79,4 @@ def _compiled(path: Path, batch: int, target: str, recompute: str) -> Executable
 
 
 if __name__ == "__main__":
-    main()
+    run_script(recomputation)

@@ -28,7 +28,7 @@ from ..debug.run_check import relative_error
 from ..driver.compile import compile_model
 from ..views.script import run_script
 from ..views.table import figure_table
-from ..views.terminal import wide_enough
+from ..views.terminal import console
 
 UNITS = 64
 """Units of the state, and features of each input."""
@@ -135,7 +135,7 @@ def recurrent(target: Annotated[str, typer.Option(help="A preset machine.")] = "
             ),
             f"{each.error:.1e}",
         )
-    wide_enough(table).print(table)
+    console().print(table)
 
 
 if __name__ == "__main__":

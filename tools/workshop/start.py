@@ -30,7 +30,7 @@ from ..driver.arrays import write_npz
 from ..importers.light_networks import light_input, light_names, seeded
 from ..views.script import run_script
 from ..views.table import figure_table
-from ..views.terminal import wide_enough
+from ..views.terminal import console
 
 WARM = 3
 """Warm starts of each command, of which the fastest counts."""
@@ -117,7 +117,7 @@ def start(
                 cold, warm = cold_and_warm(words, folder)
                 times = (cold.cpu, warm.cpu, cold.wall, warm.wall)
                 table.add_row(name, command, *(f"{each:.2f}" for each in times))
-    wide_enough(table).print(table)
+    console().print(table)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from ..driver.training import Training
 from ..importers.light_networks import seeded
 from ..views.script import run_script
 from ..views.table import figure_table
-from ..views.terminal import wide_enough
+from ..views.terminal import console
 from .transformers.graphs import BERT_BASE, encoder
 
 Programs = Mapping[str, Mapping[str, Any]]
@@ -109,7 +109,7 @@ def switching(
         for how, session in sessions(NETWORKS[name](), target, runs or [RUNS]).items():
             add_rows(programs, changes, name, how, session)
     for table in (programs, changes):
-        wide_enough(table).print(table)
+        console().print(table)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from ..views.scan.compiled import graph_of_program, subject_of
 from ..views.scan.scan import laid_out, scan, write_picture
 from ..views.script import run_script
 from ..views.table import figure_table
-from ..views.terminal import wide_enough
+from ..views.terminal import console
 from .graphs import parsed, with_batch
 
 NETWORKS = ("alexnet:1", "alexnet:16", "alexnet:4:336", "resnet34:1", "resnet50:1")
@@ -183,7 +183,7 @@ def training(
         table.add_section()
         tables.append(layer_table(f"{name}, batch {batch}, {target}", found["layers"]))
     for each in (table, *(tables if layers else ())):
-        wide_enough(each).print(each)
+        console().print(each)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from ..driver.request import Request
 from ..views.planning.figures import OperatorPlan
 from ..views.planning.plan import plan_model, product_of_matrices
 from ..views.script import run_script
-from ..views.terminal import wide_enough
+from ..views.terminal import console
 from .planning import LAYERS, resnet
 
 SEQUENCE = 384
@@ -50,7 +50,7 @@ def utilisation(
         _table(f"BERT, float16, {SEQUENCE} tokens, {target}", products(target)),
     )
     for table in tables:
-        wide_enough(table).print(table)
+        console().print(table)
 
 
 def products(target: str) -> Iterator[tuple[str, int, OperatorPlan]]:

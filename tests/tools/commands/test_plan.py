@@ -9,6 +9,13 @@ from some_models import convolutions
 from typer.testing import CliRunner, Result
 
 from abele.tools.cli import app
+from abele.tools.views import terminal as views_terminal
+
+
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch):
+    """A pipe in which all columns of a plan fit, so that tests can read each cell in one line."""
+    monkeypatch.setattr(views_terminal, "PIPE_COLUMNS", 400)
 
 
 def plan(*arguments: str | Path, command: str = "plan") -> Result:

@@ -33,7 +33,7 @@ from ...driver.training import Training
 from ...driver.validation import Validation
 from ...views.script import run_script
 from ...views.table import figure_table
-from ...views.terminal import wide_enough
+from ...views.terminal import console
 from .data import digits
 from .networks import Network
 
@@ -166,7 +166,7 @@ def arithmetics(
                 f"{each.seconds:.0f}",
             )
             typer.echo(f"{each.rate:g} {each.arithmetic}: {mean(each.accuracies):.2%}", err=True)
-    wide_enough(table).print(table)
+    console().print(table)
     if report is not None:
         write_text(report, json.dumps([asdict(each) for each in found], indent=2) + "\n")
 

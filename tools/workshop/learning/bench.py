@@ -22,7 +22,7 @@ from ...bench.named import names_in
 from ...driver.files import check_files, write_text
 from ...views.script import run_script
 from ...views.table import figure_table
-from ...views.terminal import wide_enough
+from ...views.terminal import console
 from .data import NotInstalled
 from .tasks import TASKS, learn, score, typical
 
@@ -81,7 +81,7 @@ def learning(
             f"{task.bar:g}" + ("" if typical(task, runs) >= task.bar else " (missed)"),
             task.baseline,
         )
-    wide_enough(table).print(table)
+    console().print(table)
     for name in found:
         typer.echo(f"{name}: {TASKS[name].source}")
     if report is not None:
@@ -102,7 +102,7 @@ def _choose(names: Sequence[str], target: str | None) -> None:
             losses, scores = [r.figures.loss for r in runs], [score(task, r) for r in runs]
             table.add_row(name, f"{rate:g}", f"{mean(losses):.4f}", f"{mean(scores):.4f}")
         table.add_section()
-    wide_enough(table).print(table)
+    console().print(table)
 
 
 if __name__ == "__main__":
