@@ -671,7 +671,6 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         parameters=5,
         steepest=1.0,
         chain=(0,),
-        carries_identity_of=("sum",),
         rounds=True,
         samples=((0.0, 11.0, -14.0, 65504.0, 0.0), (7.0, 11.0, -14.0, 65504.0, 1.0)),
         slopes=(lambda s: s.g, zero, zero, zero, zero),

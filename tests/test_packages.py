@@ -68,7 +68,7 @@ OF_SEVERAL = {
     "ir/rules": ("rules_keep_values",),
     "passes": ("every_pass",),
     "tools": ("networks",),
-    "tools/commands": ("hostile_names", "odd_folders"),
+    "tools/commands": ("hostile_names", "odd_folders", "table_widths", "wrong_inputs"),
     "tools/driver": (
         *("dropout_training", "kept_lengths", "recurrent_training", "second_front_end"),
         *("threads", "torch"),

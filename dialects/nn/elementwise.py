@@ -8,10 +8,11 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import ClassVar
+from random import Random
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, f32, i1, i32
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
 
@@ -19,7 +20,7 @@ from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
 from ...ir.support.number_formats import Overflow, format_of
 from ...ir.support.number_kinds import bit_width
 from ...ir.unmet import Unmet
-from ...ir.upstream import VerifyException
+from ...ir.upstream import UNKNOWN_LOC, VerifyException
 from ..dtypes import numpy_dtype
 from ..scalar_functions import FUNCTIONS
 from ..structured import Body, Structure, Structured
@@ -1171,6 +1172,39 @@ class RoundingOp(ElementwiseOp, ABC):
             raise VerifyException(f"largest {largest:g}; need a normal number")
         if overflow not in tuple(Overflow):
             raise VerifyException(f"overflow {overflow:g}; need one of 0, 1 and 2")
+
+    @classmethod
+    def sample(
+        cls,
+        random: Random,
+        sizes: Sequence[int],
+        first: TensorType[Attribute] | None,
+        elements: Sequence[Attribute],
+    ) -> Self:
+        """A random operation: see Instances. Its numbers are those of an existing type."""
+        if first is None:
+            shape = [
+                random.choice(sizes or (1, 2, 3, 5)) for _ in range(random.choice((0, 1, 2, 3)))
+            ]
+            first = tensor(shape, f32 if f32 in elements else random.choice(elements or (f32,)))
+        known = FUNCTIONS[cls.name.partition(".")[2]]
+        types = [_broadcast_to(first, random) for _ in range(known.arity)]
+        types[random.choice((0, 0, random.randrange(known.arity)))] = first
+        numbers = zip(cls.PARAMETERS, map(number, random.choice(known.samples)), strict=True)
+        op = cls.create(
+            operands=Block(arg_types=types).args,
+            result_types=[first],
+            properties=dict(numbers),
+            location=UNKNOWN_LOC,
+        )
+        op.results[0]._type = op.infer()  # pyright: ignore[reportPrivateUsage]
+        return op
+
+
+def _broadcast_to(type_: TensorType[Attribute], random: Random) -> TensorType[Attribute]:
+    """A random type that broadcasts with another."""
+    shape = [random.choice((1, n)) for n in type_.get_shape()]
+    return tensor(shape[random.randint(0, len(shape)) :], type_.element_type)
 
 
 def format_numbers(element: Attribute, overflow: Overflow) -> dict[str, Attribute]:

@@ -182,6 +182,7 @@ class ComputeOp(IRDLOperation, Followed):
         elements = [element_of(value) for value in (*self.inputs, self.result)]
         verify_coordinate_dtypes(self.structure(), elements)
         verify_chain(self.body.data, element_of(self.result))
+        self._verify_stages()
         own = self.structure().own_operands
         for i, value in enumerate(self.inputs[own:], own):
             if element_of(value) != element_of(self.result):
@@ -303,6 +304,20 @@ class ComputeOp(IRDLOperation, Followed):
         if self._multiplies_integers():
             further.append(i32)
         return tuple(dict.fromkeys(further))
+
+    def _verify_stages(self) -> None:
+        """Check that each function of the chain takes the type that the chain computes in."""
+        body = self.body.data
+        wide, known = wide_element(element_of(self.result)), body.chained_elements
+        for stage in body.then:
+            function = FUNCTIONS[stage.function]
+            numbers = stage.arguments(known, [""] * stage.extras)[function.values :]
+            if not stage.element and "i1" not in numbers:
+                truths, kinds = (i1,) * function.values, (wide,) * len(numbers)
+                try:
+                    _element(stage.function, stage.parameters, truths + kinds)
+                except VerifyException as error:
+                    raise VerifyException(f"{stage.function} in the chain: {error}") from None
 
     def _verify_stored(self) -> None:
         """Check that nothing computes with elements that are only stored."""

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     TensorType,
+    bf16,
     f16,
     f32,
     i1,
@@ -27,12 +28,13 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from abele.dialects import nn
 from abele.dialects.abele import Abele, SpaceAttr
 from abele.dialects.levels import NN, NN_CORE
-from abele.dialects.nn.base import NUMBER
+from abele.dialects.nn.base import NUMBER, number
 from abele.dialects.nn.elementwise import UINT32, ParametrisedOp
 from abele.dialects.scalar_functions import FUNCTIONS, Mathematics
 from abele.dialects.structured import Composite, Movement, Reinterpretation, Structured
 from abele.ir.context import AbeleContext
 from abele.ir.provenance import named, origin
+from abele.ir.support.number_formats import Overflow
 from abele.ir.unmet import Unmet
 from abele.ir.verify import verify
 
@@ -41,6 +43,14 @@ INF = float("inf")
 
 def t(*shape: int, of: Attribute = f32) -> TensorType:
     return TensorType(of, shape)
+
+
+def to_nearest(value: SSAValue, *numbers: float) -> nn.ToNearestOp:
+    """A rounding with any numbers."""
+    op = nn.ToNearestOp(value, f16, Overflow.CLIP)
+    op.properties |= {name: number(x) for name, x in zip(op.PARAMETERS, numbers, strict=True)}
+    op.verify()
+    return op
 
 
 def values(*types: TensorType) -> list[SSAValue]:
@@ -174,6 +184,13 @@ CASES = [
         [t(4, 5, of=UINT32), t(of=UINT32), t(1, of=UINT32)],
         lambda i, n, seed: nn.RandomBitsOp(i, n, seed, 7.0),
         t(4, 5, of=UINT32),
+    ),
+    (nn.ToNearestOp, [MATRIX], lambda x: nn.ToNearestOp(x, f16, Overflow.CLIP), MATRIX),
+    (
+        nn.StochasticOp,
+        [MATRIX, ROW, t(4, 1), t(), t()],
+        lambda x, *rest: nn.StochasticOp(x, rest[:2], rest[2:], 7.0, bf16, Overflow.NAN),
+        MATRIX,
     ),
     (
         nn.ResampleOp,
@@ -435,6 +452,29 @@ INVALID = [
         [t(4, of=UINT32)] * 3,
         lambda *x: nn.RandomBitsOp(*x, 0.5).verify(),
         r"key 0.5; need a whole number",
+    ),
+    (
+        [t(4, of=f16)],
+        lambda x: nn.ToNearestOp(x, f16, Overflow.CLIP),
+        "operand 0 has elements f16; need f32",
+    ),
+    (
+        [MATRIX],
+        lambda x: to_nearest(x, 25.0, -14.0, 65504.0, 0.0),
+        "digits 25, least -14; need 2 to 24, and -126 to 126",
+    ),
+    (
+        [MATRIX],
+        lambda x: to_nearest(x, 11.0, -127.0, 65504.0, 0.0),
+        "digits 11, least -127; need 2 to 24, and -126 to 126",
+    ),
+    ([MATRIX], lambda x: to_nearest(x, 11.0, 3.0, 7.5, 0.0), "largest 7.5; need a normal number"),
+    ([MATRIX], lambda x: to_nearest(x, 11.0, 3.0, INF, 0.0), "largest inf; need a normal number"),
+    ([MATRIX], lambda x: to_nearest(x, 8.0, 3.0, 9.0, 3.0), "overflow 3; need one of 0, 1 and 2"),
+    (
+        [MATRIX, MATRIX, MATRIX, t(), t()],
+        lambda x, *rest: nn.StochasticOp(x, rest[:2], rest[2:], -1.0, f16, Overflow.CLIP).verify(),
+        "key -1; need a whole number",
     ),
     (
         [MATRIX],

@@ -17,6 +17,11 @@ from abele.dialects.scalar_functions import (
 )
 
 NUMBERS = st.floats(-50, 50, allow_nan=False)
+FORMATS = st.tuples(
+    *(st.integers(2, 24).map(float), st.integers(-20, 3).map(float)),
+    *(st.sampled_from((8.0, 24.0, 65504.0)), st.sampled_from((0.0, 1.0, 2.0))),
+)
+"""Types that a function rounds to, as its parameters. Most numbers are beyond some of them."""
 POSITIONS = [(name, at) for name, allowed in chainable().items() for at in allowed]
 ENDS = [
     (name, at)
@@ -46,7 +51,7 @@ def test_a_function_deviates_most_at_the_ends_of_an_interval(name, at, data):
     others = [np.float64(data.draw(NUMBERS)) for _ in range(known.arity - 1)]
     if known.values:
         others[0] = np.bool_(others[0] > 0)
-    parameters = tuple(data.draw(NUMBERS) for _ in range(known.parameters))
+    parameters = data.draw(FORMATS if known.rounds else st.tuples(*[NUMBERS] * known.parameters))
     middle, error = data.draw(NUMBERS), data.draw(st.floats(0, 20))
     if at in known.poles and abs(middle) <= error:
         return

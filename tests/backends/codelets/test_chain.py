@@ -39,7 +39,8 @@ def run(structure: Structure, plan: Plan, arrays: list[np.ndarray], dtype: str) 
 @pytest.mark.parametrize("columns", [3, 3000])
 def test_in_float32_a_chain_equals_separate_functions_to_the_bit(name: str, at: int, columns: int):
     arity, count = FUNCTIONS[name].arity, FUNCTIONS[name].parameters
-    stage = Stage(name, (-0.3, 0.7)[:count], at)
+    numbers = (-0.3, 0.7)[:count] if count <= 2 else FUNCTIONS[name].samples[-1]
+    stage = Stage(name, numbers, at)
     arrays = [RNG.normal(size=(64, columns)).astype(np.float32) for _ in range(arity + 1)]
     structure, plan = rows(Body("mul", then=(stage,)), 64, columns, arity + 1, 8)
     value = run(structure.unchained, plan, arrays[:2], "float32")

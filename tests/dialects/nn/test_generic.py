@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import TensorType, f16, f32, i1, i8, i32
+from xdsl.dialects.builtin import TensorType, f16, f32, f64, i1, i8, i32
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
@@ -93,6 +93,12 @@ WRONG = [
     (MATRIX, "mul sum", [EIGHT], "1 operands for a space of 2"),
     (MATRIX, "mul sum", [((4, 8), f32), FOUR], r"operand 0: tensor<4x8xf32>, which the space"),
     (MATRIX, "mul sum", [EIGHT, ((4,), f16)], "element types f32 and f16; need one"),
+    (
+        MATRIX,
+        "mul sum then to_nearest [11.0, -14.0, 65504.0, 0.0]",
+        [((8, 4), f64), ((4,), f64)],
+        "to_nearest in the chain: operand 0 has elements f64; need f32",
+    ),
     (MATRIX, "logical_and max", [EIGHT, FOUR], "operand 0 has elements f32; need i1"),
     (MATRIX, "add sum narrow", [EIGHT, FOUR], "narrow add sum; need a sum of products"),
     (MATRIX, "members argmax", [EIGHT, FOUR], "members of argmax, which steps leave each other"),
@@ -159,6 +165,13 @@ def test_results_of_narrow_floats_and_sums_of_integers_may_be_wider(body, elemen
     else:
         with pytest.raises(VerifyException, match="result type .*; need elements [fi]"):
             nn.ComputeOp(given, structure(MATRIX, body), elements=[result])
+
+
+@pytest.mark.parametrize("element", [f16, f32])
+def test_a_chain_over_narrow_floats_takes_functions_of_f32(element):
+    body = "mul sum then to_nearest [11.0, -14.0, 65504.0, 0.0]"
+    op = nn.ComputeOp(values(((8, 4), element), ((4,), element)), structure(MATRIX, body))
+    assert op.result.type == TensorType(element, [8])
 
 
 def test_a_refused_operation_leaves_its_operands_alone():
