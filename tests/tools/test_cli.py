@@ -481,7 +481,7 @@ def savez(path: Path, **arrays: np.ndarray) -> bytes:
 
 
 def pickled(path: Path) -> None:
-    np.savez(path, x=np.array([{}, []], dtype=object))
+    np.savez(path, x=np.array([[{}, [], 1]] * 2, dtype=object))
 
 
 def npy(path: Path) -> None:
@@ -491,10 +491,16 @@ def npy(path: Path) -> None:
 
 BAD_INPUTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "name": (lambda p: savez(p, image=random((2, 3))), "no input 'image'; the program takes 'x'"),
-    "shape": (lambda p: savez(p, x=random((3, 2))), "got float32[3, 2]"),
-    "rank": (lambda p: savez(p, x=random((6,))), "got float32[6]"),
+    "shape": (
+        lambda p: savez(p, x=random((3, 2))),
+        "'x' has the shape [3, 2], but the model declares [2, 3]",
+    ),
+    "rank": (
+        lambda p: savez(p, x=random((6,))),
+        "'x' has the shape [6], but the model declares [2, 3]",
+    ),
     "dtype": (lambda p: savez(p, x=np.zeros((2, 3))), "got float64[2, 3]"),
-    "objects": (pickled, "got object[2]"),
+    "objects": (pickled, "got object[2, 3]"),
     "empty file": (lambda p: p.write_bytes(b""), "damaged"),
     "random bytes": (lambda p: p.write_bytes(np.random.default_rng(0).bytes(500)), "damaged"),
     "half": (lambda p: p.write_bytes(savez(p, x=random((2, 3)))[:100]), "damaged"),
@@ -520,7 +526,16 @@ def test_an_input_that_claims_to_be_huge(small: Path, tmp_path: Path):
     with zipfile.ZipFile(path, "w") as archive, archive.open("x.npy", "w") as entry:
         head = {"descr": "<f4", "fortran_order": False, "shape": (10**9, 10**9)}
         np.lib.format.write_array_header_1_0(entry, head)
-    refused(tmp_path, "run", small, "--target", "tiny", "--inputs", path, says="got float32[")
+    refused(
+        tmp_path,
+        "run",
+        small,
+        "--target",
+        "tiny",
+        "--inputs",
+        path,
+        says="shape [1000000000, 1000000000]",
+    )
 
 
 def test_flipped_bytes_of_an_input(small: Path, tmp_path: Path):
@@ -1098,8 +1113,11 @@ def test_inputs_are_read_before_any_pass_runs(small: Path, monkeypatch: pytest.M
     assert "none.npz: cannot be read: No such file" in result.stderr
 
 
-def test_a_target_of_a_file_is_reported_by_name_and_file(small: Path, tmp_path: Path):
-    target = tmp_path / "chip.toml"
+def test_a_target_of_a_file_is_reported_by_name_and_file(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    target = Path("chip.toml")
     target.write_text('base = "tiny"\ntiles = 6\n')
     assert f"{target} (from tiny), 6 tiles" in abele("run", small, "--target", target).stdout
     target.write_text('base = "tiny"\nname = "mine"\ntiles = 6\n')

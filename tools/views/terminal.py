@@ -28,6 +28,9 @@ PIPE_COLUMNS = 120
 LONGEST_FIGURE = 24
 """The most characters of a figure: 1,234,567,890,123 bytes. Longer cells have words."""
 
+SHORTEST_FOLD = 11
+"""The fewest columns that words are folded into."""
+
 
 class Terminal(Console):
     """A console to which every text is plain: no markup, no emoji codes, no control characters."""
@@ -42,17 +45,25 @@ class Terminal(Console):
         return super().render_str(shown(text), **_plain(options))
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print texts and tables. A table that is too wide folds words, and breaks no figure."""
+        """Print texts and tables. A table that is too wide folds words, and breaks no figure.
+
+        A pipe becomes wider for figures that need more.
+        """
         for each in objects:
             # A console measures nothing wider than itself.
             if isinstance(each, Table) and UNBOUNDED.measure(each).maximum > self.width:
-                fold_words(each)
+                least = fold_words(each)
+                if not self.is_terminal:
+                    self.width = max(self.width, least)
         super().print(*objects, **_plain(options))
 
     def status(self, status: Any, **options: Any) -> Status:
         """A changing line that reads markup: use `changing_line` instead."""
         raise NotImplementedError("use changing_line")
 
+
+PADDING = 3
+"""The columns that a column of a table takes beside its cells: two spaces and a line."""
 
 UNBOUNDED = Terminal(width=10_000)
 """A console for measuring tables."""
@@ -68,12 +79,24 @@ def console() -> Terminal:
     return terminal if terminal.is_terminal else Terminal(width=PIPE_COLUMNS)
 
 
-def fold_words(table: Table) -> None:
-    """Let the columns of words share the width that figures leave, folded where they need more."""
+def fold_words(table: Table) -> int:
+    """Let the columns of words share the width that figures leave, folded where they need more.
+
+    Returns the least width in which no figure breaks.
+    """
+    least = 1
     for column in table.columns:
         longest = max((len(str(cell)) for cell in column.cells), default=0)
         column.no_wrap = column.justify == "right" and longest <= LONGEST_FIGURE
         column.overflow = "fold"
+        if column.no_wrap:
+            words = str(column.header).split()
+            column.header = "\n".join(words)
+            column.min_width = max(longest, *map(len, words), 0)
+        else:
+            column.min_width = min(longest, SHORTEST_FOLD)
+        least += column.min_width + PADDING
+    return least
 
 
 @contextmanager

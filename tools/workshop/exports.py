@@ -31,7 +31,7 @@ from ..driver.arrays import Array, read_arrays
 from ..driver.context import new_context
 from ..driver.example import example_of, sizes_by_example
 from ..importers.front_end import Reading
-from ..importers.front_ends import front_end_at
+from ..importers.front_ends import front_end_at, suffixes
 from ..views.script import run_script
 from ..views.table import figure_table
 from ..views.terminal import console
@@ -43,9 +43,6 @@ TOLERANCE = 2e-3
 
 ABELE = ("-c", "from abele.tools.cli import main; main()")
 """The arguments of Python for the command."""
-
-SUFFIXES = (".onnx", ".pt2")
-"""How the names of exports end."""
 
 IMPORTS = 3
 """How often a model is read: the first time loads modules, and any may collect garbage."""
@@ -103,7 +100,7 @@ def exports_in(folder: Path, only: Sequence[str]) -> Iterator[tuple[str, Path]]:
     """The names and paths of the exports in a folder. Raises InputError for a name without one."""
     found = {
         path.name.removesuffix(suffix): path
-        for suffix in SUFFIXES
+        for suffix in suffixes()
         for path in sorted(folder.glob(f"*{suffix}"))
     }
     missing = [each for each in only if each not in found]

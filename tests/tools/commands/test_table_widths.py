@@ -98,11 +98,11 @@ def test_words_are_folded_and_figures_are_not(capsys: pytest.CaptureFixture[str]
         table.add_column(name, no_wrap=True)
     for i in range(6):
         table.add_column(f"figure {i}", justify="right")
-    table.add_row(LONG, LONG[::-1], *["1,234,567,890"] * 6)
+    table.add_row(LONG, LONG[::-1], *["123,456,789"] * 6)
     console().print(table)
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= PIPE_COLUMNS
-    assert out.count("1,234,567,890") == 6
+    assert out.count("123,456,789") == 6
     cells = [line.split("│")[1:3] for line in out.splitlines() if line.startswith("│")]
     assert "".join(each[0].strip() for each in cells) == LONG
     assert "".join(each[1].strip() for each in cells) == LONG[::-1]

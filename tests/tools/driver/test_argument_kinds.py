@@ -26,10 +26,12 @@ WRONG: Mapping[str, list[object]] = {
     "passes": [None, ["nn"]],
     "precision": ["f16", "float8", 16],
     "rounding": ["up", True],
+    "recompute": [3, None, ["sqrt"]],
     "load": [None, "rules.rw", [3]],
     "constraints": [3, {}],
     "memory_proportion": ["0.5", True],
     "vertices_per_tile": ["6", 6.0],
+    "weights": [3, [np.ones(2)]],
     "train": ["sgd", {}],
     "beside": [3, [3], "net.abele"],
     "runs": ["10", None],
@@ -38,6 +40,7 @@ WRONG: Mapping[str, list[object]] = {
     "watch": [3],
     "on_read": [3],
     "on_inputs": ["x"],
+    "on_note": [3],
 }
 """Values of no kind that compile_model takes, by parameter."""
 

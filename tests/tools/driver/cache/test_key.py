@@ -49,6 +49,8 @@ DECIDING = [
     ("constraints", "net.onnx", "constraints"),
     ("memory_proportion", 0.5, "memory proportion"),
     ("vertices_per_tile", 2, "vertices per tile"),
+    ("recompute", "auto", "recompute"),
+    ("recompute", "sqrt", "passes"),
     ("weights", "net.onnx", "weights"),
     ("weights", {"w": 1.5}, "weights"),
     ("partial_weights", True, "partial weights"),
@@ -60,7 +62,7 @@ DECIDING = [
 """Another value of each option that decides the program, and the part that differs."""
 
 NOT_DECIDING: dict[str, object] = {
-    "example": {"x": np.ones((2, 3), np.float32)},
+    "example": {"x": np.ones((16, 256), np.float32)},
     "unbounded": True,
     "runs": 3,
     "dump_ir": "dump",
