@@ -21,7 +21,8 @@ from abele.tools.testing.generators.sketch import (
     random_sketch,
 )
 from abele.tools.testing.generators.values import values_of
-from abele.tools.testing.oracle.oracles import bounded_run, difference, run
+from abele.tools.testing.oracle.oracles import bounded_run
+from abele.tools.testing.search.judge import disagreement
 
 
 def some(count: int) -> list[Sketch]:
@@ -95,6 +96,8 @@ def test_every_operator_is_generated_often():
 
 @pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
 def test_programs_of_lower_levels_compute_the_same_as_their_origins(level: str):
+    """They have the same faults too, except for those of operations that no result needs."""
+    compared = 0
     for sketch in some(12):
         program = built(sketch)
         lower = at_level(program, level)
@@ -102,7 +105,10 @@ def test_programs_of_lower_levels_compute_the_same_as_their_origins(level: str):
             continue
         assert lower.level.name == level
         verify(lower.module, lower.level)
-        assert difference(expected(program), run(lower)) is None
+        outcome = expected(program)
+        assert disagreement(outcome, lower) is None
+        compared += outcome.decided and outcome.fault is None and not outcome.dead_fault
+    assert compared > 6
 
 
 def test_programs_are_made_of_the_types_that_are_asked_for():
