@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from kept_kernels import copy_kernels
 from onnx import helper, numpy_helper
 from rich.table import Table
 from typer.testing import CliRunner
@@ -69,6 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     opsets = [helper.make_opsetid("", 20)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), found / "net.onnx")
+    copy_kernels(found / "cache")
     np.savez(found / "s.npz", x=np.zeros((2, 4), np.float32), target=np.zeros(2, np.int32))
     return found
 
