@@ -1,4 +1,4 @@
-"""Decide how results of 16 bits are rounded, and what becomes of those beyond their range."""
+"""The pass that says how results of 16 bits are rounded, and what becomes of too large ones."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class RunLengths:
         self.counts[name], self._origins[name] = count, origin
 
     def _size(self, each: ArgumentSize | KeptSize) -> int:
-        """A size, all of whose lengths are known."""
+        """The number of elements along an axis. All lengths that it depends on are known."""
         return each.offset + sum(self.counts[name] for name in each.lengths)
 
     def _told(self, each: ArgumentSize | KeptSize) -> str:

@@ -32,15 +32,13 @@ OPSET = 22
 MISSING = object()
 
 
-def _run_by_nobody(scope: Scope, graph: Graph) -> None:
-    raise NotImplementedError("the scope has no reader")
-
-
 @dataclass
 class Scope:
     """A graph that is being read: the meanings of its names, in the program so far.
 
     Attributes:
+        program: the program that the graph becomes a part of.
+        run: imports the nodes of an inner graph, in a scope of its own.
         values: tensors by name.
         numbers: sizes, and what is computed from them, by name.
         absent: for a name without a meaning, the reason.
@@ -50,10 +48,10 @@ class Scope:
         views_of: the names of the views of a tensor, by its name.
         stale: views that must be read again, because the other tensor was written to.
         taken: the names of nodes in this graph, in those around it, and in those inside.
-        run: imports the nodes of an inner graph, in a scope of its own.
     """
 
     program: GraphScope
+    run: Callable[[Scope, Graph], None]
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     numbers: dict[str, Size] = field(default_factory=dict[str, "Size"])
     absent: dict[str, str] = field(default_factory=dict[str, str])
@@ -65,7 +63,6 @@ class Scope:
     views_of: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     stale: set[str] = field(default_factory=set[str])
     taken: Names = field(default_factory=Names)
-    run: Callable[[Scope, Graph], None] = _run_by_nobody
 
     def add_view(self, name: str, view: View) -> None:
         """Remember that a tensor shares the elements of another."""

@@ -62,7 +62,7 @@ def read_graph(node: AtenNode, graph: Graph, operands: Sequence[Any]) -> list[An
         raise node.bad(INLINED_NODES.refusal(f"inner graphs of {count.inlined} nodes"))
     outer = node.scope
     scope = Scope(
-        node.graph, tensors=graph.tensors, ranges=outer.ranges, taken=outer.taken, run=outer.run
+        node.graph, outer.run, tensors=graph.tensors, ranges=outer.ranges, taken=outer.taken
     )
     for argument, value in zip(graph.inputs, operands, strict=True):
         if isinstance(argument, Tensor):

@@ -108,7 +108,7 @@ def _new_scope(reading: Reading) -> Scope:
         folder=None,
         opsets={"ai.onnx": OPSET},
     )
-    return Scope(program, run=_run)
+    return Scope(program, _run)
 
 
 # Weights
