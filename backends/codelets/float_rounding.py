@@ -21,7 +21,6 @@ ROUNDING = np.ones((), np.uint32)
 """The last word of the counter, which tells the words of roundings from those of random numbers."""
 
 _MOST = 2.0**62
-_FLOAT32_ROUNDOFF = 2.0**-24
 
 
 def random_words(key: float, column: Array, row: Array, low: Array, high: Array) -> Array:
@@ -75,7 +74,7 @@ def round_stochastically(
 
 
 def one_step(parameters: Parameters, arrays: Arrays, result: Doubles) -> Doubles:
-    """The distance between the two numbers around each value, in roundoffs of float32."""
+    """The distance between the two numbers around each value."""
     _, digits, least, *_ = parameters
     power = unit_exponent(converted(arrays[0], FLOAT64), int(digits), int(least))
-    return np.broadcast_to(np.ldexp(1.0 / _FLOAT32_ROUNDOFF, power), result.shape)
+    return np.broadcast_to(np.ldexp(1.0, power), result.shape)

@@ -90,6 +90,7 @@ class ScalarFunction(Mathematics):
         steps: with more than one, the kernel keeps intermediate values in the array that it writes,
             which must have the computing dtype.
         sensitivity: the error that rounding the parameters adds.
+        sensitivity_is_absolute: whether that error is a number, not a multiple of the roundoff.
         priced_as: its inner loops, or the name of another function that has the same price; "" for
             the published loop of the function's own name, or else the assumed one.
         compiled: the instructions of the host's kernels; None where the host calls NumPy, or where
@@ -104,6 +105,7 @@ class ScalarFunction(Mathematics):
     ulps: float = 0.0
     steps: int = 1
     sensitivity: Sensitivity | None = None
+    sensitivity_is_absolute: bool = False
     priced_as: str | Loop | Loops = ""
     compiled: tuple[ScalarStep, ...] | None = None
     sequence: str = ""
@@ -181,13 +183,18 @@ class ScalarFunction(Mathematics):
         return out
 
     def condition(
-        self, parameters: Parameters, *arrays: Doubles, result: Doubles | None = None
+        self,
+        parameters: Parameters,
+        *arrays: Doubles,
+        roundoff: float,
+        result: Doubles | None = None,
     ) -> Doubles:
         """The error bound, in units of the roundoff of the dtype that the function computes in.
 
         The operands count as exact: no error is propagated.
 
         Args:
+            roundoff: that of the dtype.
             result: the function's value, if the caller has it already.
         """
         value = self.apply(parameters, *arrays) if result is None else result
@@ -196,7 +203,8 @@ class ScalarFunction(Mathematics):
         with np.errstate(all="ignore"):
             error = self.ulps * np.abs(value)
             if self.sensitivity is not None:
-                error = error + self.sensitivity(parameters, arrays, value)
+                more = self.sensitivity(parameters, arrays, value)
+                error = error + (more / roundoff if self.sensitivity_is_absolute else more)
         return error
 
 
@@ -576,6 +584,7 @@ def _function(
     ulps: float = 0.0,
     steps: int = 1,
     sensitivity: Sensitivity | None = None,
+    sensitivity_is_absolute: bool = False,
     priced_as: str | Loops,
     compiled: tuple[ScalarStep, ...] | None = None,
     sequence: str = "",
@@ -591,6 +600,7 @@ def _function(
         ulps=ulps,
         steps=steps,
         sensitivity=sensitivity,
+        sensitivity_is_absolute=sensitivity_is_absolute,
         priced_as=priced_as,
         compiled=compiled,
         sequence=sequence,
@@ -835,7 +845,13 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     _function("match", _match, priced_as="equal"),
     _function("random_bits", _random_bits, priced_as=_PHILOX),
     _function("to_nearest", round_to_nearest, priced_as="cast"),
-    _function("stochastic", round_stochastically, sensitivity=one_step, priced_as="cast"),
+    _function(
+        "stochastic",
+        round_stochastically,
+        sensitivity=one_step,
+        sensitivity_is_absolute=True,
+        priced_as="cast",
+    ),
 )
 """The numerics and prices of all functions of FUNCTIONS, by name."""
 

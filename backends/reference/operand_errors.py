@@ -300,7 +300,7 @@ def _propagated_error(
             else _corners(function, stage.parameters, arrays, each)
         )
         u = float_limits(before).roundoff
-        condition = function.condition(stage.parameters, *arrays, result=made)
+        condition = function.condition(stage.parameters, *arrays, roundoff=u, result=made)
         tiny = float_limits(before).smallest_normal
         if stage.element or made.dtype == np.bool_ or function.selects:
             # Conversions, truth values and choices are not rounded.

@@ -81,13 +81,14 @@ def errors_to_merge(
         if roles.combiner == "sum":
             yield parts.size, np.abs(values), np.add
         return
-    error = function.condition(roles.parameters, *reads, result=values)
+    u = float_limits(roles.computing).roundoff
+    error = function.condition(roles.parameters, *reads, roundoff=u, result=values)
     match roles.combiner:
         case "sum":
             yield parts.size, np.abs(values), np.add
             yield parts.error, error, np.add
         case "prod":
-            u, size = float_limits(roles.computing).roundoff, np.abs(values)
+            size = np.abs(values)
             yield parts.size, np.maximum(size, 1), np.multiply
             yield parts.error, size + u * error, np.multiply
         case _:

@@ -131,7 +131,9 @@ def bounded_stages(
         condition, nothing_below = np.zeros(value.shape), np.ones(value.shape, bool)
         for points in product(*(each.points for each in arguments)):
             results.append(stage_value(stage, points))
-            own_condition = function.condition(stage.parameters, *points, result=results[-1])
+            own_condition = function.condition(
+                stage.parameters, *points, roundoff=limits.roundoff, result=results[-1]
+            )
             nothing_below &= results[-1] >= limits.roundoff * own_condition
             np.maximum(condition, own_condition, out=condition)
         value = results[0]

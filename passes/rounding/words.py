@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,18 +11,25 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import control, nn
-from ...dialects.random_states import ROUNDING_SEED, ROUNDING_STEP
+from ...dialects.random_states import FIRST_SEED, ROUNDING_SEED, ROUNDING_STEP
 from ...dialects.settable import listed_names
 from ...ir.blob import Blob
 from ...ir.edit import Edit, source_at
 from ...ir.provenance import named
 from ...ir.upstream import InsertPoint, ModuleOp
 from ...ir.well_known import ENTRY, UPDATED
+from ...ir.xdsl.walk import operations
 
 Pair = tuple[SSAValue, SSAValue]
 
 NO_RUN = float((1 << 24) - 1)
 """The number of the run in what a program computes outside a loop that counts the runs."""
+
+LAST_RUN = NO_RUN - 1
+"""The run that run 0 follows, with another seed."""
+
+NEXT_SEED = 1_000_003.0
+"""What is then added to the seed: more than the iterations of most loops, which add to it too."""
 
 
 @dataclass
@@ -48,11 +56,12 @@ class Words:
                 self._give(holder, parent, edit)
             else:
                 front = _Front(edit, holder)
-                seed = front.load(ROUNDING_SEED)
                 is_counted = holder is self._counting()
+                read = (ROUNDING_SEED, ROUNDING_STEP) if is_counted else (FIRST_SEED,)
+                seed = front.load(read[0])
                 step = front.load(ROUNDING_STEP) if is_counted else front.constant(NO_RUN)
                 self.found[holder] = step, seed
-                self._declare(edit)
+                self._declare(read, edit)
         return self.found[holder]
 
     def count(self) -> None:
@@ -63,14 +72,31 @@ class Words:
         end = block.last_op
         assert end is not None
         with Edit(source_at("count runs", Words.count), end) as edit:
-            step, _ = self.of(block, edit)
+            step, seed = self.of(block, edit)
             front = _Front(edit, block, end)
-            more = front(nn.ShiftOp(step, 1.0))
-            front.insert(nn.StoreOp(more, ROUNDING_STEP))
+            # A gate and a maximum choose and round nothing, so that the states stay exact numbers.
+            more = nn.ShiftOp(step, 1.0)
+            negative = nn.ScaleOp(more.result, -1.0)
+            left = nn.ShiftOp(negative.result, NO_RUN)
+            counted = nn.GateOp(left.result, more.result)
+            self._insert_group(front, more, negative, left, counted)
+            front.insert(nn.StoreOp(counted.result, ROUNDING_STEP))
+            other = front(nn.ShiftOp(seed, NEXT_SEED))
+            is_last = nn.ShiftOp(step, 1.0 - LAST_RUN)
+            gated = nn.GateOp(is_last.result, other)
+            chosen = nn.MaxOp(gated.result, seed)
+            self._insert_group(front, is_last, gated, chosen)
+            front.insert(nn.StoreOp(chosen.result, ROUNDING_SEED))
         listed = listed_names(self.module, UPDATED)
         if listed is not None:
             names = dict.fromkeys((*listed, ROUNDING_STEP, ROUNDING_SEED))
             self.module.attributes[UPDATED] = ArrayAttr(map(StringAttr, names))
+
+    def _insert_group(self, front: _Front, *members: Operation) -> None:
+        number = nn.free_number(operations(self.module))
+        for op in members:
+            front.insert(op)
+        nn.join(number, members)
 
     def _of_iteration(self, block: Block, loop: control.RepeatOp, edit: Edit) -> Pair:
         outer = loop.parent
@@ -113,9 +139,9 @@ class Words:
         )
         return main.body.block
 
-    def _declare(self, edit: Edit) -> None:
+    def _declare(self, names: Sequence[str], edit: Edit) -> None:
         known = {op.sym_name.data for op in self.module.ops if isinstance(op, nn.StateOp)}
-        for name in (ROUNDING_STEP, ROUNDING_SEED):
+        for name in reversed(names):
             if name not in known:
                 state = nn.StateOp(name, Blob(np.zeros((), np.float32)))
                 state.location = named(name)

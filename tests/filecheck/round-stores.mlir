@@ -19,7 +19,10 @@
 // NEAREST-SAME:          overflow 2.0 {group = 0 : i64}
 // CHECK:             %[[NARROW:[0-9]+]] = nn.cast %[[ROUNDED]] {group = 0 : i64} : {{.*}} -> tensor<4xf16>
 // MK2:               %[[NEXT:[0-9]+]] = nn.shift %[[STEP]] by 1.0
-// MK2-NEXT:          nn.store %[[NEXT]], @rounding.step
+// MK2:               %[[COUNTED:[0-9]+]] = nn.gate %{{[0-9]+}}, %[[NEXT]]
+// MK2-NEXT:          nn.store %[[COUNTED]], @rounding.step
+// MK2:               %[[CHOSEN:[0-9]+]] = nn.max %{{[0-9]+}}, %[[SEED]]
+// MK2-NEXT:          nn.store %[[CHOSEN]], @rounding.seed
 // CHECK-NEXT:        func.return %[[NARROW]] : tensor<4xf16>
 func.func @main(%x: tensor<4xf16>, %y: tensor<4xf16>) -> tensor<4xf16> {
   %0 = nn.add %x, %y : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>

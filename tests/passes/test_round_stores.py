@@ -1,4 +1,5 @@
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -6,6 +7,8 @@ import numpy as np
 import pytest
 from some_tensors import context, module_of
 
+from abele.backends.evaluate.host import Run
+from abele.backends.evaluate.tile import run_tile
 from abele.backends.reference import run_reference
 from abele.dialects import nn
 from abele.dialects.random_states import ROUNDING_SEED, ROUNDING_STEP
@@ -14,6 +17,7 @@ from abele.ir.text import print_module
 from abele.ir.upstream import ModuleOp
 from abele.ir.verify import verify
 from abele.passes.pipelines import PASSES
+from abele.passes.rounding.words import LAST_RUN, NEXT_SEED
 from abele.tools import Training, compile_model
 
 ADDS = """
@@ -75,8 +79,16 @@ def test_a_result_becomes_float32_and_is_rounded_by_words_of_its_place_and_step(
       %5 = nn.stochastic %4, %3, %2, %1, %0 key KEY FORMAT overflow 1.0 {group = 0}
         : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
       %6 = nn.cast %5 {group = 0} : (tensor<4xf32>) -> tensor<4xf16>
-      %7 = nn.shift %1 by 1.0 : (tensor<f32>) -> tensor<f32>
-      nn.store %7, @rounding.step : tensor<f32>
+      %7 = nn.shift %1 by 1.0 {group = 1} : (tensor<f32>) -> tensor<f32>
+      %8 = nn.scale %7 by -1.0 {group = 1} : (tensor<f32>) -> tensor<f32>
+      %9 = nn.shift %8 by 16777215.0 {group = 1} : (tensor<f32>) -> tensor<f32>
+      %10 = nn.gate %9, %7 {group = 1} : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      nn.store %10, @rounding.step : tensor<f32>
+      %11 = nn.shift %0 by 1000003.0 : (tensor<f32>) -> tensor<f32>
+      %12 = nn.shift %1 by -16777213.0 {group = 2} : (tensor<f32>) -> tensor<f32>
+      %13 = nn.gate %12, %11 {group = 2} : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      %14 = nn.max %13, %0 {group = 2} : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      nn.store %14, @rounding.seed : tensor<f32>
       func.return %6 : tensor<4xf16>
     }"""
     (rounding,) = roundings(rounded(ADDS))
@@ -174,6 +186,23 @@ def test_each_run_and_each_seed_draws_other_words_and_the_same_run_the_same():
     seeded = {ROUNDING_SEED: np.array(5, np.float32), ROUNDING_STEP: np.array(0, np.float32)}
     (other,) = run_reference(module, INPUTS, seeded).outputs.values()
     assert not np.array_equal(other, runs[0])
+
+
+def test_run_2_to_the_24_draws_other_words_than_run_0(tmp_path: Path):
+    path = tmp_path / "m.mlir"
+    text = ADDS.replace("4x", "64x")
+    path.write_text(f"builtin.module {{ {text} }}")
+    exe = compile_model(path, "tiny:2", rounding="stochastic", cache=False)
+    first = {ROUNDING_SEED: np.array(7, np.float32), ROUNDING_STEP: np.array(0, np.float32)}
+    last = {**first, ROUNDING_STEP: np.array(LAST_RUN, np.float32)}
+    run: Callable[..., Run]
+    for run, module in ((run_reference, rounded(text)), (run_tile, exe.module_at("tile"))):
+        found, state = [run(module, INPUTS, first)], last
+        for _ in range(3):
+            found.append(run(module, INPUTS, state))
+            state = found[-1].state
+        assert len({each.outputs["out0"].tobytes() for each in found}) == 4
+        assert (state[ROUNDING_STEP], state[ROUNDING_SEED]) == (2, 7 + NEXT_SEED)
 
 
 def test_keys_tell_operations_apart():

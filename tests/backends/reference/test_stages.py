@@ -185,3 +185,17 @@ def test_any_value_is_right_where_an_infinity_meets_a_value_that_may_have_overfl
     value, bound = evaluate_structure(structure, [*operands, infinite], infinite.dtype, (1,))
     assert within(infinite, value, bound) <= 1
     assert within(np.array([np.nan], np.float32), value, bound) > 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_two_stochastic_roundings_differ_by_a_step_at_most_in_every_dtype(dtype):
+    one, other = (
+        chained_product((Stage("stochastic", (key, 11.0, -14.0, 65504.0, 1.0)),))
+        for key in (1.0, 2.0)
+    )
+    operands = normal_operands(one, dtype, 0)
+    value, error = evaluate_structure(one, operands, np.dtype(dtype), (9, 8))
+    found = on_one_tile(other, operands, dtype)
+    assert (found != value).any()
+    assert within(found, value, error) <= 1
+    assert within(found + 2.0**-9 * np.abs(value), value, error) > 1
