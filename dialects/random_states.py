@@ -18,8 +18,8 @@ STEP = "random.step"
 """The name of the state that counts the runs, of ui32."""
 
 ROUNDING_SEED = "rounding.seed"
-"""The name of the state from which the words of stochastic roundings follow, of f32: a whole number,
-at first below 2^23. Another one follows it every 2^24 - 1 runs."""
+"""The name of the state from which the words of stochastic roundings follow, of f32: a whole
+number, at first below 2^23. Another one follows it every 2^24 - 1 runs."""
 
 FIRST_SEED = "rounding.first_seed"
 """The name of the state from which the words of roundings outside of a loop of runs follow: what
@@ -39,9 +39,7 @@ def set_seed(module: ModuleOp, seed: int) -> bool:
     """Change the seed with which a program of any level begins. Returns whether it has one."""
     values = {
         SEED: np.array(seed, np.uint32),
-        **dict.fromkeys(
-            (ROUNDING_SEED, FIRST_SEED), np.array(rounding_seed(seed), np.float32)
-        ),
+        **dict.fromkeys((ROUNDING_SEED, FIRST_SEED), np.array(rounding_seed(seed), np.float32)),
     }
     found = [each for each in first_values(module) if each.name in values]
     for each in found:
