@@ -41,6 +41,7 @@ PASSES: dict[str, str] = {
     "convert-tile-to-exchange": "abele.passes.convert_tile_to_exchange:ConvertTileToExchange",
     "differentiate": "abele.passes.differentiate:Differentiate",
     "train": "abele.passes.train:Train",
+    "narrow-partials": "abele.passes.narrow_partials:NarrowPartials",
     "round-stores": "abele.passes.round_stores:RoundStores",
     "narrow-floats": "abele.passes.narrow_floats:NarrowFloats",
 }

@@ -53,7 +53,7 @@ class Workload:
     @property
     def partials(self) -> np.dtype[Any]:
         """The dtype in which a contraction accumulates."""
-        return partials_dtype(self.result, self.structure.body)
+        return partials_dtype(self.result, self.structure.body, self.operand)
 
     @property
     def unchained(self) -> Workload:
@@ -115,16 +115,18 @@ def roles(structure: Structure) -> Roles | None:
     )
 
 
-def partials_dtype(result: np.dtype[Any], body: Body | None = None) -> np.dtype[Any]:
+def partials_dtype(
+    result: np.dtype[Any], body: Body | None = None, operand: np.dtype[Any] | None = None
+) -> np.dtype[Any]:
     """The dtype in which a contraction accumulates.
 
     It is float32 for narrower floats, unless the body allows narrow sums, and for integers that a
-    chain computes from floats.
+    chain computes from floats. Narrow sums have the dtype of the operand, if that is narrower.
     """
+    if body is not None and body.narrow and operand is not None and operand.itemsize < 4:
+        return operand
     if body is not None and body.then and not is_floating(result):
         return np.dtype(np.float32)
-    if body is not None and body.narrow:
-        return result
     return np.dtype(np.float32) if is_floating(result) and result.itemsize < 4 else result
 
 
@@ -153,7 +155,9 @@ def left_dtypes(
     structure: Structure, operands: Sequence[np.dtype[Any]], result: np.dtype[Any]
 ) -> tuple[np.dtype[Any], ...]:
     """The dtypes of the partials: one per member, or that of a result's sums."""
-    return member_dtypes(structure, operands) or (partials_dtype(result, structure.body),)
+    body = structure.body
+    operand = number_dtype(operands[: body.function_arity])
+    return member_dtypes(structure, operands) or (partials_dtype(result, body, operand),)
 
 
 def number_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:

@@ -29,7 +29,13 @@ from ..plans.derive import check_ranks, refined
 from ..plans.fused import operator_name
 from .candidates import splits
 from .choice import Choice
-from .constraints import PROPORTION_KEY, Constraints, read_constraints
+from .constraints import (
+    BESIDE_PLAN,
+    PARTIALS_KEY,
+    PROPORTION_KEY,
+    Constraints,
+    read_constraints,
+)
 from .limits import PROPORTION, Limits, check_proportion
 from .network import NetworkPlan, plan_network
 from .price import largest_cells
@@ -131,6 +137,8 @@ def resolve(
     for op, asked in _asked(constraints, module).items():
         if PROPORTION_KEY in asked:
             proportions[op] = cast(float, asked.pop(PROPORTION_KEY)[1])
+        # A pass before plans are searched for has written it on the operation.
+        asked.pop(PARTIALS_KEY, None)
         if not asked:
             continue
         each = _Operator(op, asked, constraints.json, target)
@@ -144,6 +152,14 @@ def resolve(
         else:
             terms[op] = each.terms()
     return Constrained(Limits(proportion, proportions, terms), plans, places)
+
+
+def asked_for(key: str, constraints: Constraints, module: ModuleOp) -> dict[Operation, Asked]:
+    """The constraints with one key, for each operator that has one. Raises InputError for a name
+    that matches no operator."""
+    some = {name: given for name, given in constraints.operators.items() if key in given}
+    found = _asked(replace(constraints, operators=some), module)
+    return {op: asked for op, asked in found.items() if key in asked}
 
 
 def _asked(constraints: Constraints, module: ModuleOp) -> dict[Operation, Asked]:
@@ -169,12 +185,11 @@ def _asked(constraints: Constraints, module: ModuleOp) -> dict[Operation, Asked]
 def _compatible(before: Asked, values: Mapping[str, object]) -> Asked:
     """The earlier constraints on an operator that later ones leave in force.
 
-    A whole plan replaces all constraints but the memory proportion, and any of these replaces a
-    whole plan.
+    A whole plan replaces all constraints on the plan, and any of these replaces a whole plan.
     """
     if "plan" in values:
-        return {key: each for key, each in before.items() if key == PROPORTION_KEY}
-    if set(values) - {PROPORTION_KEY}:
+        return {key: each for key, each in before.items() if key in BESIDE_PLAN}
+    if set(values) - set(BESIDE_PLAN):
         return {key: each for key, each in before.items() if key != "plan"}
     return before
 

@@ -2,7 +2,7 @@
 
     {"memory_proportion": 0.6,
      "operators": {"conv1": {"method": "amp", "split": {"o": 4, "c": 1}, "tiles": 64},
-                   "fc*": {"memory_proportion": 0.3},
+                   "fc*": {"memory_proportion": 0.3, "partials": "float16"},
                    "fc8": {"plan": "split [1, 8, 1] method amp"}}}
 
 A name is the path of a node ("bn1/scale"), which may have been fused with others, or a pattern in
@@ -26,6 +26,14 @@ from ...ir.upstream import Context, ParseError, Parser
 
 PROPORTION_KEY = "memory_proportion"
 """The key of the share of a tile's usable memory that one operator may take."""
+
+PARTIALS_KEY = "partials"
+"""The key of the type in which an operator keeps partial sums, which decides its results."""
+
+BESIDE_PLAN = (PROPORTION_KEY, PARTIALS_KEY)
+"""The keys that a whole plan may have beside it."""
+
+PARTIALS = ("float16", "float32", "auto")
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ def read_constraints(path: str | os.PathLike[str]) -> Constraints:
         operators[name] = {
             key: KEYS[key](json, (*way, key), value) for key, value in values.items()
         }
-        others = [key for key in values if key not in ("plan", PROPORTION_KEY)]
+        others = [key for key in values if key not in ("plan", *BESIDE_PLAN)]
         if "plan" in values and others:
             raise InputError(
                 f"{json.place(*way, others[0])}: a whole plan leaves nothing to constrain; "
@@ -117,6 +125,13 @@ def _method(json: JsonText, way: tuple[str, ...], value: object) -> str:
     return name
 
 
+def _partials(json: JsonText, way: tuple[str, ...], value: object) -> str:
+    name = _text(json, way, value)
+    if name not in PARTIALS:
+        raise _fail(json, way, f"{name!r}; need {', '.join(PARTIALS[:-1])} or {PARTIALS[-1]}")
+    return name
+
+
 def _plan(json: JsonText, way: tuple[str, ...], value: object) -> Plan:
     text = _text(json, way, value)
     example = "need what stands in #abele.plan<...>, such as 'split [4, 2, 1] method amp'"
@@ -141,5 +156,6 @@ KEYS: Mapping[str, Callable[[JsonText, tuple[str, ...], object], object]] = {
     "steps": _counts,
     "ring": _texts,
     "plan": _plan,
+    PARTIALS_KEY: _partials,
 }
 """The keys of an operator's constraints, and the function that reads each value."""

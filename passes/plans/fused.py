@@ -116,6 +116,10 @@ class FusedGroups:
             self._fuse(group)
         self._absorb([op for op in every if isinstance(op, nn.IotaOp)])
 
+    def root(self, op: Operation) -> Operation:
+        """The first member of a group that a FusedOp stands for; any other operation itself."""
+        return self._members[op.key.value.data][0] if isinstance(op, FusedOp) else op
+
     def _absorb(self, iotas: Sequence[nn.IotaOp]) -> None:
         """Replace each operation that can read a coordinate by a FusedOp that does."""
         for iota in iotas:

@@ -15,7 +15,18 @@ from .threads import ThreadCount, use_threads
 
 
 @compiles_with(
-    *("passes", "precision", "rounding", "target", "dim", "inputs", "value", "batch", "load"),
+    *(
+        "passes",
+        "precision",
+        "rounding",
+        "partials",
+        "target",
+        "dim",
+        "inputs",
+        "value",
+        "batch",
+        "load",
+    ),
     *("lenient", "weights", "partial_weights", "verbose"),
 )
 def bisect_command(

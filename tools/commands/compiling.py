@@ -129,6 +129,17 @@ class Compilation:
             "Default: to nearest, and to infinities.",
         ),
     ] = None
+    partials: Annotated[
+        str,
+        typer.Option(
+            "--partials",
+            metavar="float16|float32|auto[:ERROR]",
+            help="The type that sums of products of float16 have between their parts: float16 is "
+            "faster and smaller, and rounds each part; auto takes it where the bound of the error "
+            "that this adds is at most ERROR, 0.05 by default, of the sum of all absolute "
+            "products. Also for a part of training: 'float16,weight-gradient=float32'.",
+        ),
+    ] = ""
     recompute: Annotated[
         str,
         typer.Option(
@@ -144,7 +155,8 @@ class Compilation:
         typer.Option(
             "--constraints",
             metavar="FILE.json",
-            help="Choices per operator: method, split, tiles, steps, memory_proportion, plan.",
+            help="Choices per operator: method, split, tiles, steps, memory_proportion, partials, "
+            "plan.",
         ),
     ] = None
     memory_proportion: Annotated[

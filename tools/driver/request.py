@@ -54,6 +54,7 @@ with deferred(__name__):
     from ...passes.train import Train
     from ..importers.other_files import how_to_export
     from .held_homes import Held, held_by
+    from .partials import constrains_partials, partials_options
     from .program import ReadProgram
     from .recomputation.asked import read_recompute
     from .users_pipeline import with_recomputation
@@ -88,6 +89,9 @@ ROUNDINGS = ("nearest", "stochastic")
 
 ROUND = "round-stores"
 """The pass that decides how results of 16 bits are rounded."""
+
+PARTIALS = "narrow-partials"
+"""The pass that chooses the type of partial sums."""
 
 Rounding = Literal["nearest", "stochastic"]
 
@@ -158,6 +162,10 @@ class Request:
             precision is pure-float16 or pure-bfloat16.
         rounding: how results of 16 bits are rounded, nearest or stochastic; they then overflow as
             the target does. By default to nearest, and to infinities.
+        partials: the type in which sums of products of float16 are kept between their parts:
+            float16, float32, auto, or auto:ERROR; or one of them for a part of a step of training,
+            as in "float16,weight-gradient=float32". auto takes float16 where the bound of the error
+            that this adds is at most ERROR, 0.05 by default, of the sum of all absolute products.
         recompute: what is computed again instead of kept, to save memory: auto, which chooses as
             little as the memory of a tile asks for; auto:BYTES, for a lower bound; sqrt, PopART's
             schedule; or names of operators, joined by commas.
@@ -227,6 +235,14 @@ class Request:
         default=None,
         metadata=_is(
             ROUNDING | NONE, None, "compiled already, so it keeps its rounding; need the model"
+        ),
+    )
+    partials: str = field(
+        default="",
+        metadata=_is(
+            Kind(TEXT.accepts, "float16, float32, auto or auto:ERROR"),
+            None,
+            "compiled already, so it keeps its partial sums; need the model",
         ),
     )
     recompute: str = field(
@@ -340,7 +356,8 @@ class Request:
 
     def settled(self) -> Request:
         """The request with its extensions loaded, with what the programs beside it hold, with the
-        sizes of its example, and with the passes of its precision, recomputation and rounding.
+        sizes of its example, and with the passes of its precision, recomputation, rounding and
+        partial sums.
 
         Raises InputError.
         """
@@ -348,7 +365,7 @@ class Request:
         if self.target is None and self.beside and not isinstance(self.beside, Mapping):
             loaded = replace(loaded, target=self.beside[0].target)
         settled = loaded.with_sizes().with_precision().with_recomputation().with_rounding()
-        return replace(settled, beside=loaded.held)
+        return replace(settled.with_partials(), beside=loaded.held)
 
     def with_recomputation(self) -> Request:
         """The request with the passes that its recomputation stands for, unless the compiler is to
@@ -380,16 +397,44 @@ class Request:
         """
         if self.rounding is None or self.file.endswith(PROGRAM_FILE):
             return self
+        what = f"--rounding {self.rounding}"
+        passes = self._behind_nn(what, ROUND, f"rounding={self.rounding}")
+        return replace(self, rounding=None, passes=passes)
+
+    def with_partials(self) -> Request:
+        """The request with the pass that chooses partial sums, behind the passes of nn.
+
+        Raises InputError for a pipeline without the level nn, and for one that has this pass.
+        """
+        if self.file.endswith(PROGRAM_FILE):
+            return self
+        if self.partials:
+            what, options = f"--partials {self.partials}", partials_options(self.partials)
+        elif self.constraints is not None and constrains_partials(self.constraints):
+            if PARTIALS in self.passes:
+                return self
+            what, options = "--constraints with partials", "partials=keep"
+        else:
+            return self
+        return replace(self, partials="", passes=self._behind_nn(what, PARTIALS, options))
+
+    def _behind_nn(self, what: str, name: str, options: str) -> str:
+        """The pipeline with a pass behind the passes of nn.
+
+        Raises InputError for a pipeline without the level nn, and for one that has this pass.
+
+        Args:
+            what: the option that stands for the pass, for the message.
+        """
         names = (self.passes or ",".join(LEVEL_NAMES)).split(",")
-        if NN.name not in names or any(each.startswith(ROUND) for each in names):
+        if NN.name not in names or any(each.startswith(name) for each in names):
             raise InputError(
-                f"--rounding {self.rounding} and the pipeline '{self.passes}'; need a pipeline "
-                f"with {NN.name} and without {ROUND}"
+                f"{what} and the pipeline '{self.passes}'; need a pipeline with {NN.name} and "
+                f"without {name}"
             )
-        behind = names.index(NN.name) + 1
         target = "" if self.target is None else f' target="{_resolved(self.target).spelling()}"'
-        names.insert(behind, f"{ROUND}{{rounding={self.rounding}{target}}}")
-        return replace(self, rounding=None, passes=",".join(names))
+        names.insert(names.index(NN.name) + 1, f"{name}{{{options}{target}}}")
+        return ",".join(names)
 
     def with_sizes(self) -> Request:
         """The request with the sizes of its example, and without the example. Raises InputError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from itertools import takewhile
 
 from ...dialects.levels import EXCHANGE, LEVELS, NN
 from ...ir.level import Level
@@ -12,6 +13,7 @@ from ...ir.support.errors import InputError
 from ...ir.upstream import ModulePass, VerifyException
 from ...ir.verify import verify
 from ...passes.fuse_chains import FuseChains
+from ...passes.narrow_partials import NarrowPartials
 from ...passes.pipelines import level_after_all, levels_below, shorthand_from
 from ...passes.plan_splits import PlanSplits
 from ...passes.planner.fineness import check_vertices
@@ -53,7 +55,8 @@ def limited(
     memory_proportion: float | None,
     vertices_per_tile: int | None = None,
 ) -> tuple[ModulePass, ...]:
-    """Set the constraints, memory proportion and fineness of the pass that plans.
+    """Set the constraints, memory proportion and fineness of the pass that plans, and the
+    constraints of the pass that chooses partial sums.
 
     Raises InputError if no pass plans.
     """
@@ -68,7 +71,20 @@ def limited(
         more["vertices_per_tile"] = vertices_per_tile
     if more and not any(isinstance(each, PlanSplits) for each in passes):
         raise InputError(f"{', '.join(more)}: no pass of the pipeline plans; add {PlanSplits.name}")
-    return tuple(replace(p, **more) if isinstance(p, PlanSplits) else p for p in passes)
+    passes = tuple(replace(p, **more) if isinstance(p, PlanSplits) else p for p in passes)
+    return with_constrained_sums(passes, constraints)
+
+
+def with_constrained_sums(
+    passes: tuple[ModulePass, ...], constraints: str | os.PathLike[str] | None
+) -> tuple[ModulePass, ...]:
+    """Set the constraints of the passes that choose partial sums."""
+    if constraints is None:
+        return passes
+    path = os.fspath(constraints)
+    return tuple(
+        replace(p, constraints=path) if isinstance(p, NarrowPartials) else p for p in passes
+    )
 
 
 def with_recomputation(passes: str, again: Recompute) -> str:
@@ -86,8 +102,9 @@ def with_recomputation(passes: str, again: Recompute) -> str:
         raise InputError(
             f"pipeline '{passes}': recomputation follows the passes of nn; name {NN.name}"
         )
-    # Copies are made of roundings, so that they draw the same words.
-    at += sum(each.name == RoundStores.name for each in specs[at : at + 1])
+    # Copies are made of roundings, so that they draw the same words, and of choices.
+    first = (NarrowPartials.name, RoundStores.name)
+    at += sum(1 for _ in takewhile(lambda each: each.name in first, specs[at:]))
     behind = (again.spec(), FuseChains().spec(), UpdateEarly().spec())
     return ",".join(map(str, (*specs[:at], *behind, *specs[at:])))
 

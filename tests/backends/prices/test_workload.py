@@ -52,7 +52,8 @@ def test_narrow_floats_add_up_in_32_bits_unless_the_body_allows_narrow_sums(
     work = Workload(convolution(), F16, result, MK2)
     assert work.partials == partials_dtype(result) == partials
     narrow = replace(convolution(), body=Body("mul", "sum", narrow=True))
-    assert Workload(narrow, F16, result, MK2).partials == result
+    assert Workload(narrow, F16, result, MK2).partials == F16
+    assert Workload(narrow, result, result, MK2).partials == result
 
 
 def test_the_chain_can_be_left_out():

@@ -19,6 +19,7 @@ def test_every_key_of_a_constraints_file_is_read(tmp_path: Path):
         "memory_proportion": 0,
         "steps": {"k": 2},
         "ring": {"k": "n"},
+        "partials": "auto",
     }
     fc2 = {"plan": "split [1, 2, 4] order [1, 0] at 3 combine split [1, 4, 1]"}
     path.write_text(json.dumps({"memory_proportion": 1, "operators": {"fc1": fc1, "fc2": fc2}}))
@@ -51,6 +52,7 @@ OPERATORS = "c.json:2: operators.fc1"
         ('{"tiles": "all"}', f"{OPERATORS}.tiles: 'all'; need an integer"),
         ('{"tiles": 99999999999}', f"{OPERATORS}.tiles: 99999999999; need an integer"),
         ('{"method": "amq"}', f"{OPERATORS}.method: no method 'amq'; did you mean amp?"),
+        ('{"partials": "half"}', f"{OPERATORS}.partials: 'half'; need float16, float32 or auto"),
         ('{"method": 3}', f"{OPERATORS}.method: 3; need a text"),
         ('{"memory_proportion": 1.01}', f"{OPERATORS}.memory_proportion: 1.01; need a number in"),
         ('{"memory_proportion": -0.1}', f"{OPERATORS}.memory_proportion: -0.1; need a number in"),

@@ -27,6 +27,7 @@ GIVEN: dict[str, object] = {
     "weights": {"w": 1.0},
     "recompute": "auto",
     "rounding": "stochastic",
+    "partials": "auto",
     "constraints": "c.json",
     "memory_proportion": 0.0,
     "vertices_per_tile": 0,
@@ -152,3 +153,41 @@ def test_a_precision_and_a_pipeline_that_narrows_contradict_each_other():
     asked = Request(relu(), precision="float16", passes="narrow-floats,nn")
     with pytest.raises(InputError, match="--precision float16 and the pipeline 'narrow-floats,nn'"):
         asked.settled()
+
+
+def test_partials_are_the_pass_that_chooses_them_behind_nn_and_before_roundings_and_copies():
+    asked = Request(relu(), partials="auto:0.02,weight-gradient=float32", rounding="nearest")
+    settled = replace(asked, recompute="y").settled()
+    chooses = "narrow-partials{partials=auto weight_gradient=float32 tolerance=0.02}"
+    assert settled.passes.startswith(f"nn,{chooses},round-stores{{rounding=nearest}},recompute{{")
+    assert (
+        Request(relu(), partials="forward=float16")
+        .settled()
+        .passes.startswith("nn,narrow-partials{partials=keep forward=float16},")
+    )
+
+
+def test_constraints_on_partials_bring_the_pass_that_reads_them(tmp_path: Path):
+    path = tmp_path / "c.json"
+    path.write_text('{"operators": {"fc": {"partials": "float16"}}}')
+    settled = Request(relu(), constraints=path).settled()
+    assert settled.passes.startswith("nn,narrow-partials{partials=keep},")
+    path.write_text('{"operators": {"fc": {"tiles": 2}}}')
+    assert Request(relu(), constraints=path).settled().passes == ""
+
+
+@pytest.mark.parametrize(
+    ("partials", "says"),
+    [
+        ("float8", "'float8'; need float16, float32, auto or auto:ERROR"),
+        ("float16:0.1", "'float16:0.1'; need"),
+        ("update=float16", "'update=float16'; need"),
+        ("auto:x", "'x' is no error, such as 0.05"),
+        ("auto:nan", "'nan' is no error, such as 0.05"),
+        ("float16,float32", "two choices for all; need one"),
+        ("auto:0.1,forward=auto:0.2", "errors 0.1, 0.2; need one"),
+    ],
+)
+def test_partials_that_say_nothing_are_refused(partials: str, says: str):
+    with pytest.raises(InputError, match=re.escape(f"--partials {partials}: {says}")):
+        Request(relu(), partials=partials).settled()

@@ -37,6 +37,7 @@ from ...driver.program import ReadProgram, plan_target
 from ...driver.request import Request
 from ...driver.tensor_sizes import refuse_tensors_larger_than
 from ...driver.training import make_train
+from ...driver.users_pipeline import with_constrained_sums
 from ...driver.verifiers import verifiers
 from ..layer_names import layer_name, names_in
 from .figures import OperatorPlan, figures, macs, peak_macs
@@ -202,7 +203,9 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
     if program.level != NN:
         raise InputError(f"{program.path}: planned already, at {program.level}; need the model")
     machine = plan_target(program.module, request.target, program.path)
-    pipeline = extensions.pipeline(passes, machine.spelling())
+    pipeline = with_constrained_sums(
+        extensions.pipeline(passes, machine.spelling()), request.constraints
+    )
     if request.train is not None:
         on_step("train")
         make_train(request.train, program, pipeline, context)
