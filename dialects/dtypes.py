@@ -64,6 +64,12 @@ STORED: frozenset[Attribute] = frozenset(
 """The element types that are only stored: floats of 8 bits or fewer, integers of fewer than 8."""
 
 
+QUARTERS: tuple[Attribute, ...] = (Float8E4M3FNUZType(), Float8E5M2FNUZType())
+"""The 8-bit floats that products may have as operands: the formats 1.4.3 and 1.5.2 of machines with
+units for them. An element q of a tensor stands for q * 2^scale. The scale is no part of the type:
+the operations that write and read the tensor know it."""
+
+
 def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
     """The dtype that holds an element type. Raises ValueError for types that no tile can hold."""
     found = _DTYPES.get(element_type)

@@ -322,6 +322,20 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         whole=True,
         slopes=(lambda s: s.g * s.b, lambda s: s.g * s.a),
     ),
+    # The products of two tensors whose elements stand for numbers times powers of two.
+    Mathematics(
+        "scaled_mul",
+        2,
+        parameters=1,
+        commutative=True,
+        ends_decide=True,
+        carries_identity_of=("sum",),
+        degree=_product,
+        rescales=True,
+        far=True,
+        samples=((1.0,), (0.125,), (16.0,)),
+        slopes=(lambda s: s.g * s.b * s.parameters[0], lambda s: s.g * s.a * s.parameters[0]),
+    ),
     Mathematics(
         "div",
         2,
@@ -678,6 +692,12 @@ FUNCTIONS: dict[str, Mathematics] = _table(
 )
 """The functions that a body may name, users' included, by name."""
 
+
+PRODUCTS = ("mul", "scaled_mul")
+"""The functions whose sums are sums of products, which the multiplying units compute."""
+
+SCALED = "scaled_mul"
+"""The function of products of 8-bit floats: a * b times a constant power of two."""
 
 STOCHASTIC = "stochastic"
 """The function that rounds stochastically."""

@@ -19,14 +19,17 @@ from ..ir.support.same_number import same_numbers
 from ..ir.upstream import Builder
 from .along import Along
 from .combiners import MEMBERS, TUPLE_COMBINERS, Combiner, MemberKind
-from .scalar_functions import COMBINERS, FUNCTIONS, chain_operands, chainable
+from .scalar_functions import COMBINERS, FUNCTIONS, PRODUCTS, SCALED, chain_operands, chainable
 
 T = TypeVar("T")
 
 FURTHER = -1
 """In the reads of a stage, the next further operand."""
 
-HELD = ("f32", "f16", "bf16", "i1", "i8", "ui8", "i16", "ui16")
+HELD = (
+    *("f32", "f16", "bf16", "f8E4M3FNUZ", "f8E5M2FNUZ"),
+    *("i1", "i8", "ui8", "i16", "ui16"),
+)
 """The element types that a value between two stages may be cast to: float32 holds each of their
 values, so that all values of a chain are kept in the type that it computes in."""
 
@@ -39,7 +42,7 @@ WIDE = "f64"
 CASTS = (*HELD, *LAST, WIDE)
 """All element types that a stage may cast to."""
 
-FLOATS = ("f32", "f16", "bf16", WIDE)
+FLOATS = ("f32", "f16", "bf16", "f8E4M3FNUZ", "f8E5M2FNUZ", WIDE)
 
 
 @dataclass(frozen=True)
@@ -280,6 +283,21 @@ class Body:
         if combiner is not None:
             return combiner.fill or 0.0
         return COMBINERS[self.combiner] if self.combiner else 0.0
+
+    @property
+    def is_product(self) -> bool:
+        """Whether the body sums products of two operands."""
+        return self.function in PRODUCTS and self.combiner == "sum"
+
+    @property
+    def is_scaled_product(self) -> bool:
+        """Whether the body sums products of 8-bit floats, which units add up in float16."""
+        return self.is_product and self.function == SCALED
+
+    @property
+    def product_factor(self) -> float:
+        """The constant by which each product of a sum of products is multiplied."""
+        return self.parameters[0] if self.is_scaled_product else 1.0
 
     @property
     def function_arity(self) -> int:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
-from ..backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
+from ..backends.target import DEFAULT_TARGET, PRESETS, Target, named_target, resolve_target
+from ..backends.target.dtype_kinds import lacks
 from ..dialects import nn
 from ..dialects.abele import PlanAttr
+from ..dialects.dtypes import numpy_dtype
 from ..dialects.home import Home, drop_home, home_of
 from ..dialects.levels import LEVELS, NN
 from ..dialects.structured import Structured
@@ -76,6 +78,7 @@ class PlanSplits(ModulePass):
             )
         if self.vertices_per_tile is not None:
             check_vertices(self.vertices_per_tile)
+        _check_units(op, target)
         wish_homes(op)
         _check_homes(op, target)
         store_once(op, target, Asked(self.constraints, self.memory_proportion, self.joint))
@@ -90,6 +93,20 @@ class PlanSplits(ModulePass):
             op.attributes[TARGET] = StringAttr(target.spelling())
             write_relaxed(op, planned.relaxed(target))
             _decide_homes(op, planned.network.at_home, target)
+
+
+def _check_units(module: ModuleOp, target: Target) -> None:
+    """Raise InputError for products of 8-bit floats on a target without units for them."""
+    for op in module.walk():
+        if not isinstance(op, Structured) or not op.structure().body.is_scaled_product:
+            continue
+        element = nn.element_of(op.operands[0])
+        if lacks(numpy_dtype(element).name, target):
+            able = [name for name in PRESETS if not lacks(numpy_dtype(element).name, PRESETS[name])]
+            raise InputError(
+                f"{op.name} at {place(op)}: operands of {element}, for which target {target.name} "
+                f"has no units; need one of {', '.join(able)}, or a cast of the operands to f16"
+            )
 
 
 def _homes(module: ModuleOp) -> list[tuple[nn.StateOp | nn.ConstantOp, Home]]:

@@ -4,7 +4,8 @@ Each dimension is in one of four groups: in both operands and the result (batch)
 the result (left, right), or in both operands only (inner). Each cell is a matrix product of [left,
 inner] by [inner, right]. Operands whose strides BLAS cannot read are packed, a few cells at a time;
 for a convolution, this is im2col. Products of narrower floats are added in 32 bits, products of
-integers exactly.
+integers exactly. A constant factor of all products is applied to their sum: it is a power of two,
+so both give the same bits.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ def contraction(cells: Cells, scratch: Scratch) -> list[Call]:
         return reduction(cells, scratch)
     if not groups.inner:
         # All merged dimensions have one element, so nothing is added.
-        return elementwise(Cells(Body("mul"), cells.operands, cells.result, ()), scratch)
+        body = Body(cells.body.function, None, cells.body.parameters)
+        return elementwise(Cells(body, cells.operands, cells.result, ()), scratch)
     dtype = adding_dtype([a.dtype for a in cells.operands], cells.result.dtype)
     if is_short(cells, groups, dtype):
         return _term_by_term(cells, groups, scratch)
@@ -122,6 +124,7 @@ def is_short(cells: Cells, groups: Roles, dtype: np.dtype[Any]) -> bool:
         for group in (groups.left, groups.right, groups.inner)
     )
     plain = dtype == cells.result.dtype and all(a.dtype == dtype for a in cells.operands)
+    plain = plain and cells.body.product_factor == 1.0
     return plain and min(m, n) <= 2 and k <= FEW_TERMS and m * n * k <= FEW_PRODUCTS
 
 
@@ -188,7 +191,12 @@ def _matrix_products(
         # For a matrix and its own transpose, NumPy computes one half of the result only.
         first = replace(first, matrix=None)
     is_ordered = dtype == np.float32
-    multiply = matmul_calls if is_ordered else _as_blas_does
+    factor = dtype.type(cells.body.product_factor)
+
+    def multiply(x: Array, y: Array, into: Array) -> list[Call]:
+        made = matmul_calls if is_ordered else _as_blas_does
+        scaling: list[Call] = [(np.multiply, (into, factor, into))] if factor != 1 else []
+        return made(x, y, into, scratch) + scaling
 
     calls: list[Call] = []
     stamp = cells.stamps[is_swapped] if cells.stamps else None
@@ -209,10 +217,10 @@ def _matrix_products(
         x = first.packed(index, (depth, rows), "first", dtype, scratch, calls).swapaxes(-1, -2)
         y = second.packed(index, (depth, columns), "second", dtype, scratch, calls)
         if out.matrix is not None:
-            calls += multiply(x, y, out.matrix[index], scratch)
+            calls += multiply(x, y, out.matrix[index])
             continue
         z = scratch.take("product", (*x.shape[:-1], columns), dtype)
-        calls += multiply(x, y, z, scratch)
+        calls += multiply(x, y, z)
         points = out.points[index]
         calls.append((_store, (z.reshape(points.shape), points)))
     return calls

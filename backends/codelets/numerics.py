@@ -73,7 +73,7 @@ def kind_of(body: Body, relations: int = 0) -> Kind:
         return "combined"
     if body.combiner is None:
         return "elementwise"
-    return "contraction" if (body.function, body.combiner) == ("mul", "sum") else "reduction"
+    return "contraction" if body.is_product else "reduction"
 
 
 def merge_nothing(cells: Cells, scratch: Scratch) -> list[Call]:

@@ -313,6 +313,15 @@ def _same_bits(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dty
     np.copyto(out.view(unit), arrays[0].view(unit))
 
 
+def _scaled_product(
+    parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]
+) -> None:
+    """A product of two operands, times a constant; rounded once for float32."""
+    wide = FLOAT64 if dtype == FLOAT32 else dtype
+    products = np.multiply(*arrays, dtype=wide, casting="unsafe")
+    _with_parameters(np.multiply)(parameters, (products,), out, wide)
+
+
 def _divide(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
     """Division. Integers are divided towards zero; by zero, the result is 0."""
     if is_floating(dtype):
@@ -693,6 +702,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         priced_as=_ADDING,
         compiled=(ScalarStep(Opcode.MUL, "operand"),),
     ),
+    _function("scaled_mul", _scaled_product, ulps=2, sensitivity=_of_scale, priced_as="mul"),
     _function(
         "div",
         _divide,

@@ -91,7 +91,7 @@ class Roles:
 def roles(structure: Structure) -> Roles | None:
     """The roles of the dimensions of a sum of products of two tensors; None for other operators."""
     space, body = structure.space, structure.body
-    if body.function != "mul" or body.combiner != "sum" or space.relations:
+    if not body.is_product or space.relations:
         return None
     first, second = (access.dims() for access in space.operands[: body.function_arity])
     merged = space.of_kind("reduction")
@@ -121,8 +121,11 @@ def partials_dtype(
     """The dtype in which a contraction accumulates.
 
     It is float32 for narrower floats, unless the body allows narrow sums, and for integers that a
-    chain computes from floats. Narrow sums have the dtype of the operand, if that is narrower.
+    chain computes from floats. Narrow sums have the dtype of the operand, if that is narrower;
+    products of 8-bit floats are added up in float16.
     """
+    if body is not None and body.is_scaled_product:
+        return np.dtype(np.float16)
     if body is not None and body.narrow and operand is not None and operand.itemsize < 4:
         return operand
     if body is not None and body.then and not is_floating(result):

@@ -24,6 +24,7 @@ def add_products(
     rows = [d for d in roles.kept if d in used[0] and d not in shared]
     columns = [d for d in roles.kept if d in used[1] and d not in shared]
     inner = [d for d in roles.reduced if d in shared]
+    (factor,) = roles.parameters or (1.0,)
     nowhere = prod(sizes[d] for d in roles.reduced if d not in used[0] | used[1])
 
     def matrix(i: int, left: list[int], right: list[int], by: np.ufunc | None = None) -> Array:
@@ -42,6 +43,8 @@ def add_products(
         flat = _matmul(a, b)
         if nowhere != 1:
             flat *= nowhere
+        if factor != 1.0:
+            flat *= factor
         dims = [*batch, *rows, *columns]
         return roles.in_result_order(flat.reshape([sizes[d] for d in dims]), dims)
 

@@ -348,7 +348,7 @@ def _operand_deviation(
     if any(is_whole(a.dtype) and not (np.abs(_wide(a)) < LARGEST_EXACT).all() for a in operands):
         return np.full(shape, np.inf)
     numbers = all(a.dtype != np.bool_ for a in operands)
-    if numbers and body.function == "mul" and body.combiner == "sum":
+    if numbers and body.is_product:
         return _deviation_of_products(own, operands, errors)
     points = [_points(a, m, space) for a, m in zip(operands, space.operands, strict=True)]
     operand_errors = [

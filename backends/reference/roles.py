@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...dialects.along import Along
+from ...dialects.scalar_functions import PRODUCTS
 from ...dialects.structured import Stage, Structure
 from ...ir.geometry.space import AccessMap, Space
 from ...ir.support.number_kinds import is_floating, is_unsigned, is_whole, whole_limits
@@ -107,7 +108,7 @@ class Roles:
     @cached_property
     def is_contraction(self) -> bool:
         """Whether this is a sum of products, which matrix multiplication computes."""
-        is_product = self.function.name == "mul" and self.combiner == "sum"
+        is_product = self.function.name in PRODUCTS and self.combiner == "sum"
         return is_product and not self.space.relations
 
     @cached_property

@@ -22,6 +22,9 @@ from .merged import Merged
 from .rounding import as_kind_of
 from .stages import stage_value, stages_at
 
+HALF = np.dtype(np.float16)
+"""The dtype in which units add up products of 8-bit floats."""
+
 
 def evaluate_structure(
     structure: Structure,
@@ -45,12 +48,11 @@ def evaluate_structure(
     evaluation = _merging_evaluation(structure, operands, result_dtype)
     if evaluation is None:
         return _evaluated_otherwise(structure, operands, result_dtype, result_shape, result)
-    if accumulator is None and structure.body.narrow:
-        accumulator = operands[0].dtype
     with np.errstate(all="ignore"):
         parts = evaluation.in_sequence(evaluation.evaluate(bounded=True))
         stages = list(evaluation.stages())
-    merged = Merged(evaluation.roles, parts, accumulator or evaluation.roles.computing, stages)
+    accumulator = accumulator or _accumulator(evaluation, structure, operands)
+    merged = Merged(evaluation.roles, parts, accumulator, stages)
     value, bound = merged.bounded()
     return _shaped(value, result_shape), _shaped(bound, result_shape)
 
@@ -74,8 +76,18 @@ def merged_regions(
     evaluation = _merging_evaluation(structure, operands, result.dtype)
     if evaluation is None:
         return None
-    accumulator = operands[0].dtype if structure.body.narrow else evaluation.roles.computing
+    accumulator = _accumulator(evaluation, structure, operands)
     return _merged(evaluation, accumulator, result)
+
+
+def _accumulator(
+    evaluation: Evaluation, structure: Structure, operands: Sequence[Array]
+) -> np.dtype[Any]:
+    """The narrowest dtype in which a correct machine may keep the sums."""
+    body = structure.body
+    if body.is_scaled_product:
+        return HALF
+    return operands[0].dtype if body.narrow else evaluation.roles.computing
 
 
 def _merged(

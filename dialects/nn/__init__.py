@@ -35,8 +35,9 @@ from .composite import (
     LrnOp,
     SoftmaxOp,
 )
-from .contraction import ConvInputGradOp, ConvOp, ConvWeightGradOp, MatMulOp
+from .contraction import ContractionOp, ConvInputGradOp, ConvOp, ConvWeightGradOp, MatMulOp
 from .elementwise import *  # noqa: F403 - an operation is defined and exported in one file
+from .float8 import least_scale, quartered, stored, widened
 from .generic import ComputeOp, compute
 from .group import (
     MOST_MEMBERS,
@@ -114,6 +115,7 @@ __all__ = [
     "ComputeOp",
     "ConcatOp",
     "ConstantOp",
+    "ContractionOp",
     "ConvInputGradOp",
     "ConvOp",
     "ConvWeightGradOp",
@@ -163,16 +165,20 @@ __all__ = [
     "integers",
     "is_group",
     "join",
+    "least_scale",
     "number",
     "number_of",
     "number_of_group",
     "pooled_size",
+    "quartered",
     "shape_of",
     "stage_of",
+    "stored",
     "tensor",
     "tensor_of",
     "values_of",
     "wide_element",
+    "widened",
     "window_reach",
 ]
 __all__ += elementwise.__all__

@@ -309,6 +309,10 @@ class TensorOp(IRDLOperation, ABC):
     def _inferred(self) -> TensorType[Attribute]:
         return self.infer()
 
+    def computes_with(self, element: Attribute) -> bool:
+        """Whether the operation computes with a type that is only stored for most others."""
+        return False
+
     @cached_by_form
     def _check_stored(self) -> None:
         """Raise VerifyException if elements that are only stored would be computed with."""
@@ -316,7 +320,7 @@ class TensorOp(IRDLOperation, ABC):
             return
         for i, value in enumerate((*self.operands, self.result)):
             kind = element_of(value)
-            if kind in STORED and not _only_moves(self):
+            if kind in STORED and not self.computes_with(kind) and not _only_moves(self):
                 what = f"operand {i}" if i < len(self.operands) else "the result"
                 raise Unmet(
                     f"{what} has elements {kind}, which are only stored; need a cast to and from a "

@@ -5,15 +5,17 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType, UnitAttr, i32
+from xdsl.dialects.builtin import TensorType, UnitAttr, f16, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Kind, Space
+from ...ir.support.number_formats import SCALES
 from ...ir.support.number_kinds import bit_width, is_whole
 from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
-from ..dtypes import numpy_dtype
+from ..dtypes import QUARTERS, numpy_dtype
+from ..scalar_functions import SCALED
 from ..structured import Body, Structure
 from .base import (
     INTEGER,
@@ -36,8 +38,11 @@ from .base import (
 from .chain import CHAIN, ChainableOp
 from .windowed import positions_of, window_lists, windowed_axes
 
-PARTIALS = " (`narrow_partials` $narrow_partials^)? (`into_i32` $into_i32^)?"
-"""How the type of partial sums is written."""
+PARTIALS = " (`scale` $scale^)? (`narrow_partials` $narrow_partials^)? (`into_i32` $into_i32^)?"
+"""How the scale of the operands and the type of partial sums are written."""
+
+PRODUCT_SCALES = range(2 * SCALES.start, 2 * SCALES.stop - 1)
+"""The exponents of the scale of a product: sums of two exponents of SCALES."""
 
 WIDEST_FACTOR_BITS = 32
 """Bits of the widest integers whose products are added up as i32."""
@@ -60,6 +65,11 @@ class _Window:
         return tuple(axis_map(self.dims[d].size, self.dims, [(d, 1)]) for d in at)
 
 
+def _scaled(scale: int | None) -> dict[str, Attribute]:
+    """The property of a scale; none for None."""
+    return {} if scale is None else {"scale": integer(scale)}
+
+
 class ContractionOp(ChainableOp, ABC):
     """A sum of products.
 
@@ -69,13 +79,26 @@ class ContractionOp(ChainableOp, ABC):
             effect on wider elements.
         into_i32: the operands are integers of 8 to 32 bits, perhaps of two types, and their
             products are added up as i32, modulo 2^32.
+        scale: only for operands of f8E4M3FNUZ and f8E5M2FNUZ, in any combination. An element q of
+            an operand stands for q * 2^s. The scale is the sum of both exponents s: each product is
+            multiplied by 2^scale before it is added up. The sums are of f16, and so is the result.
+            Only targets that have units for such operands compute them.
     """
 
+    scale = opt_prop_def(INTEGER)
     narrow_partials = opt_prop_def(UnitAttr)
     into_i32 = opt_prop_def(UnitAttr)
 
     def product_element(self) -> Attribute:
         """The element type of the result, from those of the operands."""
+        if self.is_of_quarters:
+            return f16
+        if self.scale is not None:
+            raise Unmet(
+                f"scale {self.exponent} of elements {element_of(self.operands[0])}; need "
+                f"{' or '.join(map(str, QUARTERS))}",
+                "scale",
+            )
         if self.into_i32 is None:
             return same_element(*self.operands)
         for i, value in enumerate(self.operands):
@@ -90,8 +113,43 @@ class ContractionOp(ChainableOp, ABC):
         return i32
 
     @property
+    def is_of_quarters(self) -> bool:
+        """Whether the operands are 8-bit floats."""
+        return any(element_of(value) in QUARTERS for value in self.operands)
+
+    @property
+    def exponent(self) -> int:
+        """The exponent of the scale; 0 without a scale."""
+        return 0 if self.scale is None else self.scale.value.data
+
+    def computes_with(self, element: Attribute) -> bool:
+        """Whether the operation computes with a type that is only stored for most others."""
+        return element in QUARTERS
+
+    def verify_(self) -> None:
+        """Check also the operands and the scale of a product of 8-bit floats."""
+        super().verify_()
+        if not self.is_of_quarters:
+            return
+        for i, value in enumerate(self.operands):
+            if element_of(value) not in QUARTERS:
+                raise VerifyException(
+                    f"operand {i} has elements {element_of(value)}, and another has 8-bit floats; "
+                    f"need {' or '.join(map(str, QUARTERS))} in both"
+                )
+        if self.exponent not in PRODUCT_SCALES:
+            raise VerifyException(
+                f"scale {self.exponent}; need {PRODUCT_SCALES.start} to {PRODUCT_SCALES.stop - 1}, "
+                f"the sum of two exponents of {SCALES.start} to {SCALES.stop - 1}"
+            )
+        if self.into_i32 is not None:
+            raise VerifyException("into_i32 of 8-bit floats; need integers")
+
+    @property
     def multiply_add(self) -> Body:
         """What happens at each point."""
+        if self.is_of_quarters:
+            return Body(SCALED, "sum", (2.0**self.exponent,))
         return Body("mul", "sum", narrow=self.narrow_partials is not None)
 
 
@@ -180,6 +238,7 @@ class ConvOp(ConvolutionOp):
         pad_high: Sequence[int] | None = None,
         groups: int = 1,
         into_i32: bool = False,
+        scale: int | None = None,
     ):
         rank = len(shape_of(image)) - 2
         super().__init__(
@@ -188,6 +247,7 @@ class ConvOp(ConvolutionOp):
                 **window_lists(rank, stride, dilation, pad_low=pad_low, pad_high=pad_high),
                 "groups": integer(groups),
                 **flags(into_i32=into_i32),
+                **_scaled(scale),
             },
         )
 
@@ -468,9 +528,10 @@ class MatMulOp(ContractionOp):
         transpose_lhs: bool = False,
         transpose_rhs: bool = False,
         into_i32: bool = False,
+        scale: int | None = None,
     ):
         given = flags(transpose_lhs=transpose_lhs, transpose_rhs=transpose_rhs, into_i32=into_i32)
-        super().__init__([lhs, rhs], given)
+        super().__init__([lhs, rhs], {**given, **_scaled(scale)})
 
     def sizes(self) -> tuple[int, int, int]:
         """Rows, columns and terms of the product."""

@@ -382,6 +382,10 @@ def _verify_combiner(structure: Structure) -> None:
         raise VerifyException(f"{body.combiner} of bitcast; need it in an operation of its own")
     if body.narrow and (body.function, body.combiner) != ("mul", "sum"):
         raise VerifyException(f"narrow {body.function} {body.combiner}; need a sum of products")
+    if body.is_scaled_product:
+        raise VerifyException(
+            f"{body.function} {body.combiner}, which is for 8-bit floats; need nn.conv or nn.matmul"
+        )
     whole = space.of_kind("whole")
     if whole and body.along is None and space.of_kind("reduction"):
         raise VerifyException(

@@ -29,6 +29,7 @@ ONLY_STORED = sorted((d for d, each in _TYPES.items() if each in STORED), key=st
 PARAMETERS: dict[str, tuple[tuple[float, ...], ...]] = {
     "leaky_relu": ((0.5,), (-2.0,), (0.1,)),
     "clip": ((-1.0, 2.0), (0.5, 6.25), (2.0, -2.0)),
+    "scaled_mul": ((1.0,), (4.0,), (64.0,)),
     "scale": ((-1.0,), (3.0,), (0.1,)),
     "shift": ((-1.0,), (5.0,), (0.3,)),
     "random_bits": ((0.0,), (16777215.0,)),

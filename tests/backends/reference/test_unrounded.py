@@ -3,12 +3,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from some_tensors import context, module_of
+from xdsl.ir import Operation
 
 from abele.backends.codelets.conversion import float_limits
 from abele.backends.faults import IndexFault
+from abele.backends.prices.codelets import rounds
 from abele.backends.reference import TooManyIterations, run_reference, unrounded_outputs
 from abele.backends.reference.operand_errors import Errors
 from abele.dialects.levels import NN
+from abele.dialects.structured import Structured
 from abele.ir.errors import InputError
 from abele.ir.support.number_kinds import is_floating
 from abele.tools.driver.arrays import Array
@@ -198,6 +201,10 @@ def test_the_bits_of_integers_are_integers_of_the_same_width():
     assert found["out0"].dtype == np.int32
 
 
+def _rounds(op: Operation) -> bool:
+    return isinstance(op, Structured) and rounds(op.structure().body.function)
+
+
 @settings(max_examples=60)
 @given(programs("nn"))
 def test_both_references_agree_within_the_bound_of_generated_programs(program: Program):
@@ -207,7 +214,8 @@ def test_both_references_agree_within_the_bound_of_generated_programs(program: P
         with pytest.raises(IndexFault):
             unrounded_outputs(program.module, program.inputs)
         return
-    if not expected.decided:
+    if not expected.decided or any(map(_rounds, program.module.walk())):
+        # Exact arithmetic leaves out what a program rounds on purpose.
         return
     exact = unrounded_outputs(program.module, program.inputs)
     assert exact.keys() == expected.outputs.keys()

@@ -1,0 +1,124 @@
+"""Tensors of 8-bit floats with a scale: what writes their elements, and what reads them.
+
+An element q of such a tensor stands for q * 2^scale. The scale is no part of the type, because it
+decides no byte. It lives beside the tensor, as a number of the operations that write and read it:
+
+- `quartered` writes: it divides by 2^scale, rounds, and casts;
+- `widened` reads: it casts, and multiplies by 2^scale;
+- a product of two such tensors has the sum of both scales as its `scale`: see `ContractionOp`.
+
+A constant is folded into its elements (`stored`). A scale that only a run knows is a state or any
+other value, by which ordinary operations multiply before and after (`nn.mul`).
+
+    %1 = nn.scale %x by 32.0 : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = nn.to_nearest %1 digits 4.0 least -7.0 largest 240.0 overflow 1.0
+        : (tensor<4xf32>) -> tensor<4xf32>
+    %q = nn.cast %2 : (tensor<4xf32>) -> tensor<4xf8E4M3FNUZ>
+
+Values are rounded once, from float32, so no double rounding needs a sticky bit. Later passes
+compute these operations in one codelet, together with what makes or reads the values.
+"""
+
+from __future__ import annotations
+
+from math import frexp
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...ir.support.number_formats import SCALES, NumberFormat, Overflow, format_of, scaled
+from ..dtypes import QUARTERS, numpy_dtype
+from .base import element_of
+from .elementwise import CastOp, ScaleOp, ToNearestOp
+
+
+def check_scale(scale: int) -> None:
+    """Raise ValueError for an exponent that no tensor of 8-bit floats can have."""
+    if scale not in SCALES:
+        raise ValueError(f"scale {scale}; need {SCALES.start} to {SCALES.stop - 1}")
+
+
+def quarter_format(element: Attribute) -> NumberFormat:
+    """The format of an 8-bit float that products take. Raises ValueError for other types."""
+    if element not in QUARTERS:
+        raise ValueError(f"element type {element}; need {' or '.join(map(str, QUARTERS))}")
+    return format_of(numpy_dtype(element))
+
+
+def quartered(
+    value: SSAValue, element: Attribute, scale: int, overflow: Overflow = Overflow.CLIP
+) -> list[Operation]:
+    """The operations, in order, that turn floats into 8-bit floats; the last one has the result.
+
+    Raises ValueError for a type or a scale that does not exist.
+
+    Args:
+        scale: its exponent. Values up to 2^scale times the largest number of the type are kept.
+        overflow: what larger ones become: the largest number, or NaN.
+    """
+    check_scale(scale)
+    _ = quarter_format(element)
+    made: list[Operation] = []
+    if element_of(value) != f32:
+        made.append(CastOp(value, f32))
+    if scale:
+        made.append(ScaleOp(_last(made, value), 2.0**-scale))
+    made.append(ToNearestOp(_last(made, value), element, overflow))
+    made.append(CastOp(_last(made, value), element))
+    return made
+
+
+def widened(value: SSAValue, element: Attribute, scale: int) -> list[Operation]:
+    """The operations, in order, that turn 8-bit floats into wider ones; the last has the result.
+
+    Args:
+        element: the type of the result.
+        scale: of the tensor, an exponent.
+    """
+    check_scale(scale)
+    made: list[Operation] = [CastOp(value, f32)]
+    if scale:
+        made.append(ScaleOp(_last(made, value), 2.0**scale))
+    if element != f32:
+        made.append(CastOp(_last(made, value), element))
+    return made
+
+
+def _last(made: list[Operation], value: SSAValue) -> SSAValue:
+    return made[-1].results[0] if made else value
+
+
+def stored(array: NDArray[Any], element: Attribute, scale: int) -> NDArray[Any]:
+    """The elements of a constant that stands for an array, too large values limited.
+
+    Raises ValueError for NaN, which no weight should be, and for a scale that does not exist.
+    """
+    check_scale(scale)
+    values = array.astype(np.float64)
+    if np.isnan(values).any():
+        raise ValueError(f"NaN at {np.argwhere(np.isnan(values))[0].tolist()}; need numbers")
+    format_ = quarter_format(element)
+    codes = format_.encode(format_.round(scaled(values, scale)))
+    return codes.view(numpy_dtype(element))
+
+
+def least_scale(largest: float, element: Attribute) -> int:
+    """The smallest exponent of a scale that keeps numbers up to the largest one.
+
+    Raises ValueError if the largest number is not finite, or needs a scale beyond the last one.
+    """
+    if not np.isfinite(largest):
+        raise ValueError(f"largest value {largest:g}; need a finite one")
+    if largest == 0:
+        return 0
+    part, power = frexp(abs(largest) / quarter_format(element).largest)
+    power -= part == 0.5
+    if power >= SCALES.stop:
+        raise ValueError(
+            f"largest value {largest:g} needs a scale of 2^{power}; need at most "
+            f"2^{SCALES.stop - 1}"
+        )
+    return max(power, SCALES.start)
