@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,8 +27,9 @@ from ..ir.context import AbeleContext
 from ..ir.edit import Edit, source_at
 from ..ir.number_attr import float_attr
 from ..ir.phases import UPDATE, Phases
-from ..ir.provenance import at, locate
+from ..ir.provenance import at, locate, origin_names
 from ..ir.rewriting import may_rewrite
+from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass, Rewriter
 from ..ir.well_known import ENTRY
 from .analysis.wide_values import fixed_values, is_float32, wide_operations
@@ -53,6 +55,8 @@ class NarrowFloats(ModulePass):
     Elementwise operations that read such a value compute in float32, and round their result.
     Results of branches, loops and functions are rounded too.
 
+    `keep` names nodes whose operations compute in float32 too, such as one that overflows.
+
     A step of training updates its weights in float32, so that small updates are not lost; the
     weights and what the optimiser keeps stay float32 (master weights). With `states=narrow` they
     become narrow too, and so do the updates.
@@ -66,6 +70,7 @@ class NarrowFloats(ModulePass):
     Attributes:
         to: the narrower type.
         states: whether states with axes that a program changes stay wide, or become narrow.
+        keep: patterns of the names of nodes whose operations compute in float32.
     """
 
     name = "narrow-floats"
@@ -75,16 +80,18 @@ class NarrowFloats(ModulePass):
 
     to: Literal["f16", "bf16"] = "f16"
     states: Literal["wide", "narrow"] = "wide"
+    keep: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module: rewrite operations one by one, and functions with their calls.
 
-        The program is valid after each rewrite.
+        The program is valid after each rewrite. Raises InputError for a pattern that is none, or
+        that no node matches.
         """
         narrowing = _Narrowing(op, ELEMENTS[self.to], ctx)
         dtype = numpy_dtype(narrowing.element)
         wide = wide_operations(op, fixed_values(op, narrowing.stored), dtype)
-        wide |= {each for each in op.walk() if _rounds(each)}
+        wide |= {each for each in op.walk() if _rounds(each)} | _kept(op, self.keep)
         if self.states == "wide":
             phases = Phases.of(op)
             wide |= {each for each in op.walk() if phases.phase(each) == UPDATE}
@@ -255,6 +262,21 @@ def _narrow_states(narrowing: _Narrowing) -> None:
                 elif isinstance(op, nn.StoreOp) and op.state.string_value() == name:
                     edit.modified(op)
                     narrowing.give(op, 0, edit)
+
+
+def _kept(module: ModuleOp, patterns: Sequence[str]) -> set[Operation]:
+    """The operations whose nodes have names that match a pattern. Raises InputError."""
+    found: set[Operation] = set()
+    for pattern in patterns:
+        try:
+            matches = re.compile(pattern).search
+        except re.error as error:
+            raise InputError(f"narrow-floats: keep {pattern!r}: {error}; need a pattern") from None
+        kept = {op for op in module.walk() if any(map(matches, origin_names(op)))}
+        if not kept:
+            raise InputError(f"narrow-floats: keep {pattern!r}: no operation has such a name")
+        found |= kept
+    return found
 
 
 def _rounds(op: Operation) -> bool:

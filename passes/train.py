@@ -80,7 +80,7 @@ SETTINGS = "abele.training"
 
 loss, learning_rate, output, target, steps: as of the pass. inside: whether the loss reads the
 operand of the softmax or sigmoid that makes the output. For labels also classes, the number of
-classes, and optionally ignored, the label of ignored positions.
+classes, and optionally ignored, the label of ignored positions. With loss scaling also loss_scale.
 """
 
 
@@ -276,6 +276,8 @@ class _Step:
             found["classes"] = IntegerAttr(nn.shape_of(read)[1], i64)
             if options.ignore_index is not None:
                 found["ignored"] = IntegerAttr(options.ignore_index, i64)
+        if not options.scale.is_none:
+            found["loss_scale"] = FloatAttr(options.loss_scale, f64)
         self.module.attributes[SETTINGS] = DictionaryAttr(found)
 
     def _list(self, trained: Iterable[str], updated: Iterable[str]) -> None:

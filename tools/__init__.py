@@ -6,12 +6,14 @@ environment, and must not import the rest of abele with it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .driver.report_view import VIEWS, ReportView
+from .driver.report_view import FRAMES, VIEWS, ReportView
 
 if TYPE_CHECKING:
+    from ..ir.support.arrays import Array
     from .driver.compile import compile_model
     from .driver.executable import Executable
     from .driver.from_torch import from_torch
@@ -35,7 +37,13 @@ def _report(exe: Executable) -> ReportView:
     return import_module(".views.report.notebook", __name__).notebook_report(exe)
 
 
+def _health(exe: Executable, inputs: Mapping[str, Array]) -> Any:
+    """The table of a run's health, made in the same room."""
+    return import_module(".views.report.health", __name__).health_frame(exe, inputs)
+
+
 VIEWS["report"] = _report
+FRAMES["health"] = _health
 
 __all__ = ["Executable", "Session", "Training", "compile_model", "from_torch", "load_report"]
 

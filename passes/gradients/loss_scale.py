@@ -24,6 +24,9 @@ from .emit import Emitter
 STATE = "train.loss_scale"
 """The name of the state that is the automatic scale of the next step."""
 
+LARGE = "train.large_gradients"
+"""The name of the state that is how many elements of the last step's gradients were large."""
+
 LIMITS = (1.0, 32768.0)
 """The range of an automatic scale. The largest value of any scale is the largest power of two of
 float16, in which the gradient of the loss itself is held; PopART has no limits."""
@@ -72,8 +75,9 @@ class LossScale:
     @property
     def states(self) -> dict[str, np.ndarray]:
         """The name and first value of each state that the scaling needs."""
-        known = {STATE: np.array(self.number, np.float32)}
-        return known if self.scaling == "automatic" else {}
+        if self.scaling == "static":
+            return {}
+        return {STATE: np.array(self.number, np.float32), LARGE: np.zeros((), np.float32)}
 
     def load(self, emit: Emitter) -> SSAValue | None:
         """The automatic scale of this step; None if the scale is static."""
@@ -100,12 +104,13 @@ class LossScale:
         return emit(nn.MulOp(gradient, own))
 
     def next(self, emit: Emitter, gradients: Sequence[SSAValue], scale: SSAValue) -> SSAValue:
-        """The automatic scale of the next step.
+        """The automatic scale of the next step. How many gradients were large becomes a state.
 
         Args:
             gradients: of this step, times the scale.
         """
         large = emit.add([_count_large(emit, each) for each in gradients])
+        emit.insert(nn.StoreOp(large, LARGE))
         total = float(sum(np.prod(nn.shape_of(each), dtype=np.int64) for each in gradients))
         small = emit(nn.SubOp(emit.constant(total, large), large))
         limit = emit(nn.ScaleOp(small, SHARE / (1 - SHARE)))

@@ -8,6 +8,7 @@ from abele.backends.reference import run_reference
 from abele.backends.target import resolve_target
 from abele.dialects import nn
 from abele.dialects.levels import NN
+from abele.ir.errors import InputError
 from abele.ir.instruments.record_ir import UNREPORTED, RecordIR
 from abele.ir.pass_manager import PassManager, parse_pipeline
 from abele.ir.provenance import origin
@@ -26,10 +27,11 @@ W = counting((4,))
 TINY = resolve_target("tiny")
 
 
-def narrowed(text: str, to: str = "f16", **blobs: np.ndarray) -> ModuleOp:
+def narrowed(text: str, to: str = "f16", keep: str = "", **blobs: np.ndarray) -> ModuleOp:
     ctx = context()
     module = module_of(text, ctx, **blobs)
-    (tested,) = parse_pipeline(f"narrow-floats{{to={to}}}", PASSES)
+    kept = f' keep="{keep}"' if keep else ""
+    (tested,) = parse_pipeline(f"narrow-floats{{to={to}{kept}}}", PASSES)
     tested.apply(ctx, module)
     verify(module)
     return module
@@ -58,6 +60,50 @@ def test_a_rounding_reads_float32():
       %3 = nn.to_nearest %2 {format_} : (tensor<4xf32>) -> tensor<4xf32>
       func.return %3 : tensor<4xf32>"""
     check(body(before), body(expected))
+
+
+KEPT = """
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = nn.tanh %x : (tensor<4xf32>) -> tensor<4xf32> loc("tanh")
+    %1 = nn.scale %0 by 1.0e6 : (tensor<4xf32>) -> tensor<4xf32> loc("block/grow")
+    %2 = nn.scale %1 by 1.0e-6 : (tensor<4xf32>) -> tensor<4xf32> loc("block/shrink")
+    %3 = nn.relu %2 : (tensor<4xf32>) -> tensor<4xf32> loc("relu")
+    func.return %3 : tensor<4xf32>
+  }"""
+
+
+def test_operations_of_nodes_that_are_kept_compute_in_float32():
+    """Of numbers up to a million, which float16 does not hold, none is ever rounded to it."""
+    expected = """
+      func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = nn.cast %x : (tensor<4xf32>) -> tensor<4xf16>
+        %1 = nn.tanh %0 : (tensor<4xf16>) -> tensor<4xf16>
+        %2 = nn.cast %1 : (tensor<4xf16>) -> tensor<4xf32>
+        %3 = nn.scale %2 by 1.0e6 : (tensor<4xf32>) -> tensor<4xf32>
+        %4 = nn.scale %3 by 1.0e-6 : (tensor<4xf32>) -> tensor<4xf32>
+        %5 = nn.cast %4 : (tensor<4xf32>) -> tensor<4xf16>
+        %6 = nn.relu %5 : (tensor<4xf16>) -> tensor<4xf16>
+        %7 = nn.cast %6 : (tensor<4xf16>) -> tensor<4xf32>
+        func.return %7 : tensor<4xf32>
+      }"""
+    got = narrowed(KEPT, keep="^block/")
+    assert print_module(got, locations=False) == print_module(
+        module_of(expected, context()), locations=False
+    )
+    inputs = {"arg0": np.full(4, 0.5, np.float32)}
+    (plain,), (kept,) = (
+        run_reference(module, inputs).outputs.values() for module in (narrowed(KEPT), got)
+    )
+    assert np.isinf(plain).all()
+    assert kept == pytest.approx(np.tanh(0.5), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("keep", "said"), [("blok", "no operation has such a name"), ("(", "need a pattern")]
+)
+def test_a_pattern_that_keeps_nothing_is_refused(keep: str, said: str):
+    with pytest.raises(InputError, match=f"narrow-floats: keep '.*': .*{said}"):
+        narrowed(KEPT, keep=keep)
 
 
 UPDATING = """

@@ -43,6 +43,22 @@ def train_command(
             help="Write the loss of each step here, as a table or a picture. May be repeated.",
         ),
     ] = None,
+    health: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="H.csv|H.html",
+            help="Write how close the results of each operation come to the limits of their type, "
+            "as a table or a report. Each recorded step is run twice. May be repeated.",
+        ),
+    ] = None,
+    health_every: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="With --health: record each N-th step. Default: a tenth of the steps.",
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -107,6 +123,8 @@ def train_command(
             steps=steps,
             epochs=epochs,
             curves=tuple(curve or ()),
+            health=tuple(health or ()),
+            health_every=health_every,
             checkpoint=checkpoint,
             every=every,
             resume=resume,

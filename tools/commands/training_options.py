@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args, get_origin
 
 import typer
 
@@ -98,6 +98,10 @@ def given_training(
 def _parsed(option: str, text: str, hint: object) -> object:
     """The value of an option, by its type."""
     kinds = get_args(hint) or (hint,)
+    if get_origin(hint) is Literal:
+        if text not in kinds:
+            raise InputError(f"--training {option}: need {' or '.join(map(str, kinds))}")
+        return text
     if str in kinds:
         return (text,) if ... in kinds else text
     if bool in kinds:

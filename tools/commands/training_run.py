@@ -21,6 +21,7 @@ from ..driver.example import Example
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files
+from ..driver.health.recorder import HealthRecorder
 from ..driver.program import ReadProgram
 from ..driver.samples import Samples, samples_of
 from ..driver.schedules import SHAPES, Schedule, schedule
@@ -29,6 +30,7 @@ from ..driver.training import asked_training
 from ..driver.validation import Validation
 from ..importers.front_ends import ONNX, front_end_at, listed
 from ..views.loss_curve import check_curve, write_curve
+from ..views.report.health import check_health_file, overflow_line, write_health
 from ..views.terminal import Bar, counting_bar
 from ..views.user_errors import print_error_line
 from .compiling import Compilation
@@ -50,6 +52,8 @@ class Wanted:
     steps: int | None
     epochs: int | None
     curves: Sequence[Path]
+    health: Sequence[Path]
+    health_every: int | None
     checkpoint: Path | None
     every: int | None
     resume: Path | None
@@ -70,8 +74,12 @@ class Wanted:
             raise InputError("need --steps or --epochs, one of the two")
         if self.validation is not None and self.validation_data is not None:
             raise InputError("--validation and --validation-data; need one of the two")
+        if self.health_every is not None and not self.health:
+            raise InputError("--health-every without --health; need both")
         for each in self.curves:
             check_curve(each)
+        for each in self.health:
+            check_health_file(each)
         if self.save_onnx is not None and self.save_onnx.suffix not in ONNX.suffixes:
             ends = listed(ONNX.suffixes)
             raise InputError(f"{self.save_onnx}: --save-onnx; need a file that ends in {ends}")
@@ -85,6 +93,7 @@ class Wanted:
             },
             {
                 **{f"--curve {each}": each for each in self.curves},
+                **{f"--health {each}": each for each in self.health},
                 "--checkpoint": self.checkpoint,
                 "--save-onnx": self.save_onnx,
             },
@@ -175,6 +184,10 @@ def _samples(
 def train(wanted: Wanted, ready: Prepared) -> Trainer:
     """Do the steps, and write checkpoints and curves, also if training is interrupted."""
     with counting_bar(ready.total) as bar:
+        health = None
+        if wanted.health:
+            every = wanted.health_every or ceil(ready.total / REPORTS)
+            health = HealthRecorder(ready.exe, every)
         run = Trainer(
             ready.exe,
             ready.samples,
@@ -182,6 +195,7 @@ def train(wanted: Wanted, ready: Prepared) -> Trainer:
             rate=ready.rate,
             non_finite=wanted.non_finite,
             warn=bar.line,
+            health=health,
         )
         if ready.first is not None:
             run.resume(ready.first, str(wanted.resume))
@@ -203,6 +217,11 @@ def train(wanted: Wanted, ready: Prepared) -> Trainer:
                 write()
                 for each in wanted.curves if run.rows else ():
                     write_curve(each, run.rows)
+                records = [] if health is None else health.records
+                for each in wanted.health if records else ():
+                    write_health(each, ready.exe, records, run.rows)
+        if line := overflow_line(ready.exe, records):
+            bar.line(line)
     return run
 
 

@@ -19,7 +19,7 @@ from .argument_kinds import ARRAYS, COUNT, PATH, TEXT, check_arguments
 from .arrays import Array, Tensor, UnknownInputError, checked, listed
 from .modules import MACHINE, Loader, Modules
 from .not_copied import NotCopied
-from .report_view import VIEWS, ReportView
+from .report_view import FRAMES, VIEWS, ReportView
 from .runners import Runners
 from .signature import Signature
 from .stages import Stages
@@ -378,6 +378,19 @@ class Executable(NotCopied):
         Raises InputError as `report` does, and if pandas is not installed.
         """
         return self.report().timeline
+
+    def health(self, inputs: Mapping[str, object]) -> Any:
+        """How close the results of the next run come to the limits of their types.
+
+        It is a pandas frame with a row for each operation and type of results: the largest
+        magnitude, the shares of zeros, of subnormal numbers and of numbers near the limit, and how
+        many are clipped, infinite or NaN. A second machine does the run, so the states of the
+        program stay as they are. It takes as much memory of the host as the first one.
+
+        Raises InputError as `run` does, and if pandas is not installed.
+        """
+        check_arguments("health", {"inputs": ARRAYS}, locals())
+        return FRAMES["health"](self, self._checked(inputs, self.held()))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program with all its levels to an .abele file.

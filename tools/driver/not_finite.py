@@ -3,24 +3,82 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation
 
 from ...backends.evaluate.partition import Stacked, run_partition
 from ...backends.reference import run_reference
 from ...dialects import nn, partition
 from ...dialects.control import RepeatOp
+from ...dialects.levels import NN, PARTITION
+from ...ir.phases import FORWARD, Phases
 from ...ir.provenance import place
 from ...ir.support.arrays import Array
+from ...ir.support.number_formats import FORMATS
 from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import ModuleOp
+from .dump.nodes import node_names, nodes_of
+
+if TYPE_CHECKING:
+    from .executable import Executable
+    from .training import Settings
+
+
+@dataclass(frozen=True)
+class NotFinite:
+    """The first value of a run that is not finite.
+
+    Attributes:
+        text: what makes it, in words.
+        step: the step of the run in which it is made, from 0; None if that is not known.
+        nodes: the nodes of the operation of partition that makes it; () if none is known.
+        element: the name of its type; "" if no operation of partition is known.
+        is_scaled: whether it depends on gradients, and so on the loss scale.
+    """
+
+    text: str
+    step: int | None = None
+    nodes: tuple[str, ...] = ()
+    element: str = ""
+    is_scaled: bool = False
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether a type of 16 or fewer bits is too small for it."""
+        return self.element not in ("", str(f32))
 
 
 class _Found(Exception):
-    """Raised to end a run at the first value that is not finite. It says where."""
+    """Raised to end a run at the first value that is not finite."""
+
+    def __init__(self, found: NotFinite) -> None:
+        super().__init__(found.text)
+        self.found = found
+
+
+def advice(found: NotFinite | None, settings: Settings) -> str:
+    """What may help against values that are not finite, in words.
+
+    Args:
+        found: the first of them, if it is known.
+    """
+    others = "a smaller learning rate or clip_norm"
+    if found is None or not found.is_narrow:
+        return f"{others[:1].upper()}{others[1:]} may help"
+    format_ = FORMATS.get(found.element)
+    limit = "" if format_ is None else f"{found.element} holds numbers up to {format_.largest:g}: "
+    helps = ["bfloat16 (--precision bfloat16)"] if found.element != "bf16" else []
+    if found.is_scaled and settings.loss_scale > 1:
+        helps.append(f"a loss_scale below {settings.loss_scale:g}, or automatic scaling")
+    if found.nodes:
+        kept = f'narrow-floats{{keep="{found.nodes[0]}"}}'
+        helps.append(f"float32 for this operation (in the pipeline, {kept})")
+    return f"{limit}{', '.join((*helps, others))} may help"
 
 
 def all_finite(array: Array) -> bool:
@@ -34,58 +92,89 @@ def all_finite(array: Array) -> bool:
 
 
 def first_not_finite(
-    module: ModuleOp, inputs: Mapping[str, Array], states: Mapping[str, Array]
-) -> str:
-    """The first operation of nn that makes an infinity or NaN of finite operands, in words.
+    exe: Executable, inputs: Mapping[str, Array], states: Mapping[str, Array]
+) -> NotFinite | None:
+    """The first value of a run of a program of nn that is not finite, as far as it can be found.
 
-    It is "" if there is no such operation.
-
-    It is looked for in a run of the reference, which may round in another order than the machine.
-    If the run does several steps, the words say in which of them it is.
+    Operations of partition compute the bits of the machine. If it is a value of 16 bits, its
+    operation of partition is named. Otherwise the operation of nn says more, if the reference finds
+    one: it may round in another order than the machine.
     """
-    loop = _loop_of_runs(module)
+    module = exe.module_at(NN.name)
+    found = _given(_loop_of_runs(module), inputs, states)
+    if found is None and PARTITION.name in exe.levels:
+        known = node_names(op.location for op in module.walk())
+        found = _made_in_bits(exe.module_at(PARTITION.name), inputs, states, known)
+        if found is not None and found.is_narrow:
+            return found
+    if found is None or found.element:
+        exact = _made(module, inputs, states) if _has_states(module, states) else None
+        return exact or found
+    return found
+
+
+def _given(
+    loop: RepeatOp | None, inputs: Mapping[str, Array], states: Mapping[str, Array]
+) -> NotFinite | None:
+    """The first input or state that is not finite before a run."""
     for name, array in inputs.items():
         for step, batch in enumerate([array] if loop is None else array):
             if not all_finite(batch):
                 when = "before the step" if loop is None else f"in {_batch(step, loop)}"
-                return f"input {name!r} holds {_wrong(batch)} {when}"
+                return NotFinite(f"input {name!r} holds {_wrong(batch)} {when}", step)
     for name, array in states.items():
         if not all_finite(array):
             what = "step" if loop is None else "run"
-            return f"state {name!r} holds {_wrong(array)} before the {what}"
-    steps = _Steps(loop)
+            return NotFinite(f"state {name!r} holds {_wrong(array)} before the {what}")
+    return None
+
+
+def _made(
+    module: ModuleOp, inputs: Mapping[str, Array], states: Mapping[str, Array]
+) -> NotFinite | None:
+    """The first operation of nn that makes an infinity or NaN of finite operands."""
+    steps = _Steps(_loop_of_runs(module))
 
     def observe(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
         steps.count(op)
         for values in results:
             if not all_finite(values) and all(map(all_finite, operands)) and operands:
-                raise _Found(f"{op.name} at {place(op)} makes {_wrong(values)} of finite values")
+                raise _Found(
+                    NotFinite(f"{op.name} at {place(op)} makes {_wrong(values)} of finite values")
+                )
 
     return steps.found(lambda: run_reference(module, inputs, states, observe=observe))
 
 
-def first_not_finite_in_bits(
-    module: ModuleOp, inputs: Mapping[str, Array], states: Mapping[str, Array]
-) -> str:
-    """The first operation of partition that makes an infinity or NaN, in words; "" if none does.
+def _made_in_bits(
+    module: ModuleOp,
+    inputs: Mapping[str, Array],
+    states: Mapping[str, Array],
+    known: Collection[str],
+) -> NotFinite | None:
+    """The first operation of partition that makes an infinity or NaN of finite inputs and states.
 
-    The module computes the bits of the machine, in the types that the machine holds. All inputs and
-    states must be finite.
+    Args:
+        known: the names of the nodes of nn.
     """
-    steps = _Steps(_loop_of_runs(module))
+    steps, phases = _Steps(_loop_of_runs(module)), Phases.of(module)
 
     def observe(op: Operation, operands: Sequence[Stacked], results: Sequence[Stacked]) -> None:
         steps.count(op)
         for result in results if isinstance(op, partition.ComputeOp) else ():
             values = result.values
             if not all_finite(values):
-                what = f"{_wrong(values)} of {result.tensor.element_type}"
-                raise _Found(f"the operation at {place(op)} makes {what}")
+                element = str(result.tensor.element_type)
+                text = f"the operation at {place(op)} makes {_wrong(values)} of {element}"
+                is_scaled = phases.phase(op) != FORWARD
+                raise _Found(
+                    NotFinite(text, None, nodes_of(op.location, known), element, is_scaled)
+                )
 
     return steps.found(lambda: run_partition(module, inputs, states, observe))
 
 
-def same_states(module: ModuleOp, states: Mapping[str, Array]) -> bool:
+def _has_states(module: ModuleOp, states: Mapping[str, Array]) -> bool:
     """Whether a module of nn has these states, in the types of these arrays."""
     known = {op.sym_name.data: op.value.array for op in module.ops if isinstance(op, nn.StateOp)}
     return all(name in known and known[name].dtype == a.dtype for name, a in states.items())
@@ -113,16 +202,18 @@ class _Steps:
         if self.loop is not None and op.parent is self.loop.body.block:
             self.seen[op] += 1
 
-    def found(self, run: Callable[[], object]) -> str:
-        """What a run raises as found, with the step that it was in; "" if it raises nothing."""
+    def found(self, run: Callable[[], object]) -> NotFinite | None:
+        """What a run raises as found, with the step that it was in; None if it raises nothing."""
         try:
             with np.errstate(all="ignore"):
                 run()
-        except _Found as found:
-            step = max(self.seen.values(), default=0)
-            where = "" if self.loop is None or not step else f" in {_batch(step - 1, self.loop)}"
-            return f"{found}{where}"
-        return ""
+        except _Found as error:
+            found, begun = error.found, max(self.seen.values(), default=0)
+            if self.loop is None or not begun:
+                return found
+            when = _batch(begun - 1, self.loop)
+            return replace(found, text=f"{found.text} in {when}", step=begun - 1)
+        return None
 
 
 def _batch(step: int, loop: RepeatOp) -> str:

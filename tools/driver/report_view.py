@@ -1,13 +1,13 @@
-"""The view that shows a program as a report.
+"""The views of a program: as a report, and the health of what it computes.
 
-The view lies in a folder that this one may not import. So `abele.tools`, which may import both,
-registers it in VIEWS.
+They lie in a folder that this one may not import. So `abele.tools`, which may import both,
+registers them here.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 
@@ -35,3 +35,7 @@ class ReportView(Protocol):
 
 VIEWS: dict[str, Callable[[Any], ReportView]] = {}
 """The function that makes each view of an executable, by the name of the view."""
+
+FRAMES: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {}
+"""The function that makes each table of a run, given the executable and the run's inputs, by the
+name of the table."""

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ...dialects.levels import NN, PARTITION
+from ...dialects.levels import NN
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
 from ...ir.support.turns import Turns
+from ...passes.gradients.loss_scale import LARGE, STATE
 from ...passes.train import LOSS, RATE
 from .checkpoints import Checkpoint
 from .executable import Executable
-from .not_finite import all_finite, first_not_finite, first_not_finite_in_bits, same_states
+from .not_finite import advice, all_finite, first_not_finite
 from .samples import Samples
 from .training import LossIsNotFinite
 from .validation import Figures, Validation
+
+if TYPE_CHECKING:
+    from .health.recorder import HealthRecorder
 
 NonFinite = Literal["stop", "skip"]
 """What to do about a step after which the loss, or a weight, is not finite."""
@@ -32,12 +36,18 @@ class Row:
     Attributes:
         rate: the learning rate, if the host gives it.
         figures: the figures of validation, if it was run after this step.
+        scale: the automatic loss scale of this step; None if it is not known, because it was
+            another step of the same run.
+        large: how many elements of its gradients, times the scale, were large; None if it is not
+            known.
     """
 
     step: int
     loss: float
     rate: float | None = None
     figures: Figures | None = None
+    scale: float | None = None
+    large: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,7 @@ class Trainer:
         non_finite: what to do about a step after which the loss or a state is not finite: stop
             there, or go on from the states before it.
         warn: a function that is called with a line for each such step that is skipped.
+        health: what records the health of steps; also that of a run that is not finite.
         steps: how many steps a run of the program does.
         reached: the progress of training. It changes all at once at the end of a run, so an
             interruption leaves it as it was before the run.
@@ -76,11 +87,12 @@ class Trainer:
         rate: Callable[[int], float] | None = None,
         non_finite: NonFinite = "stop",
         warn: Callable[[str], None] = lambda _: None,
+        health: HealthRecorder | None = None,
     ) -> None:
         self._turns = Turns()
         samples.check_labels(exe.training)
         self.exe, self.samples, self.seed = exe, samples, seed
-        self.rate, self.non_finite, self.warn = rate, non_finite, warn
+        self.rate, self.non_finite, self.warn, self.health = rate, non_finite, warn, health
         self.steps = exe.training.steps
         self.reached = Reached(0, exe.states)
         self._rows: dict[int, Row] = {}
@@ -133,34 +145,27 @@ class Trainer:
         found = self.exe.run(inputs)[LOSS].reshape(count, -1)
         losses = [float(np.mean(each, dtype=np.float64)) for each in found]
         loss = float(np.mean(losses))
-        states: Mapping[str, Array] = self.exe.states
+        made = states = self.exe.states
         wrong = next((name for name, each in states.items() if not all_finite(each)), None)
-        if not np.isfinite(loss) or wrong is not None:
-            first = next((i for i, each in enumerate(losses) if not np.isfinite(each)), count - 1)
-            what = f"the loss is {losses[first]:.6g}" + (
-                f" and {wrong!r} is not finite" if wrong else ""
-            )
-            where = self._where(inputs, before.states)
-            message = f"step {before.step + first + 1}: {what}; {where}"
-            self.exe.set_states(before.states)
-            if self.non_finite == "stop":
-                the_step = "this step" if count == 1 else f"step {before.step + 1}"
-                finite = all(map(all_finite, inputs.values()))
-                helps = (
-                    "A smaller learning rate or clip_norm may help"
-                    if finite
-                    else "Mend the samples"
-                )
-                raise LossIsNotFinite(
-                    f"{self.exe.path}: {message}. The weights are those before {the_step}. "
-                    f"{helps}; skipping leaves such steps out"
-                )
-            self.warn(f"{message}; skipped")
+        is_finite = bool(np.isfinite(loss)) and wrong is None
+        if self.health is not None:
+            numbers = range(before.step + 1, before.step + count + 1)
+            self.health.record(inputs, before.states, numbers, every=not is_finite)
+        if not is_finite:
+            self._refuse(inputs, losses, wrong)
             states = before.states
         # The row comes first: one of a step that did not happen is not among `rows`.
         for i, each in enumerate(losses, 1):
             rate = None if rates is None else rates[i - 1]
-            self._rows[before.step + i] = Row(before.step + i, each, rate)
+            scale = before.states.get(STATE) if i == 1 else None
+            large = made.get(LARGE) if i == count else None
+            self._rows[before.step + i] = Row(
+                before.step + i,
+                each,
+                rate,
+                scale=None if scale is None else float(scale),
+                large=None if large is None else int(large),
+            )
         self.reached = Reached(before.step + count, states)
         return loss
 
@@ -182,13 +187,41 @@ class Trainer:
         self._rows[last.step] = replace(last, figures=figures)
         return figures
 
-    def _where(self, inputs: Mapping[str, Array], states: Mapping[str, Array]) -> str:
-        """The operation that made the first value that is not finite, in words."""
-        if NN.name not in self.exe.levels:
-            return "the program has no level nn, in which its operation could be found"
-        module = self.exe.module_at(NN.name)
-        found = first_not_finite(module, inputs, states) if same_states(module, states) else ""
-        # What only rounding makes infinite is found in the program that rounds as the machine does.
-        if not found and PARTITION.name in self.exe.levels:
-            found = first_not_finite_in_bits(self.exe.module_at(PARTITION.name), inputs, states)
-        return found or "only the machine's order of rounding makes it so, not the reference"
+    def _refuse(
+        self, inputs: Mapping[str, Array], losses: Sequence[float], state: str | None
+    ) -> None:
+        """Go back to the states before a run that is not finite.
+
+        Raises LossIsNotFinite if asked to stop there.
+
+        Args:
+            losses: of the steps of the run.
+            state: the first state that is not finite after it, if there is one.
+        """
+        before, found, where = self.reached, None, "the program has no level nn, in which its "
+        if NN.name in self.exe.levels:
+            found = first_not_finite(self.exe, inputs, before.states)
+            where = "only the machine's order of rounding makes it so, not the reference"
+        else:
+            where += "operation could be found"
+        last = len(losses) - 1
+        first = next((i for i, each in enumerate(losses) if not np.isfinite(each)), last)
+        if found is not None:
+            where = found.text
+            first = first if found.step is None else min(first, found.step)
+        what = f"the loss is {losses[first]:.6g}"
+        if state is not None:
+            what += f" and {state!r} is not finite"
+        message = f"step {before.step + first + 1}: {what}; {where}"
+        self.exe.set_states(before.states)
+        if self.non_finite == "skip":
+            self.warn(f"{message}; skipped")
+            return
+        the_step = "this step" if len(losses) == 1 else f"step {before.step + 1}"
+        helps = "Mend the samples"
+        if all(map(all_finite, inputs.values())):
+            helps = advice(found, self.exe.training)
+        raise LossIsNotFinite(
+            f"{self.exe.path}: {message}. The weights are those before {the_step}. {helps}; "
+            "skipping leaves such steps out"
+        )

@@ -74,6 +74,7 @@ class Settings:
         classes: how many labels there are; 0 if the target has none.
         ignored: the label of positions that do not count.
         steps: how many steps a run takes.
+        loss_scale: the loss scale, or that of the first step.
     """
 
     loss: str
@@ -84,6 +85,7 @@ class Settings:
     classes: int = 0
     ignored: int | None = None
     steps: int = 1
+    loss_scale: float = 1.0
 
 
 def settings_of(module: ModuleOp) -> Settings:

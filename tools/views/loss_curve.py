@@ -42,6 +42,8 @@ def _columns(rows: Sequence[Row]) -> dict[str, list[float | None]]:
         "step": [row.step for row in rows],
         "loss": [row.loss for row in rows],
         "learning_rate": [row.rate for row in rows],
+        "loss_scale": [row.scale for row in rows],
+        "large_gradients": [row.large for row in rows],
         "validation_loss": [None if each is None else each.loss for each in figures],
         "accuracy": [None if each is None else each.accuracy for each in figures],
         "auc": [None if each is None else each.auc for each in figures],

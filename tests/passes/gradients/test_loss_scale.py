@@ -8,7 +8,7 @@ from abele.ir.errors import InputError
 from abele.ir.phases import UPDATE, Phases
 from abele.ir.text import parse_module
 from abele.ir.verify import verify
-from abele.passes.gradients.loss_scale import EDGE, LIMITS, STATE
+from abele.passes.gradients.loss_scale import EDGE, LARGE, LIMITS, STATE
 from abele.passes.narrow_floats import NarrowFloats
 from abele.passes.train import Train
 from abele.tools.driver.context import new_context
@@ -75,13 +75,16 @@ def test_an_automatic_scale_doubles_until_a_gradient_is_large_and_then_never_res
     w = np.array([[1.0]], np.float32)
     x, target = np.full((4, 1), 8.0, np.float32), np.full((4, 1), -8.0, np.float32)
     module = training(w, loss="mean_square", loss_scale=4.0, scaling="automatic", learning_rate=0.0)
-    found = [float(each[STATE]) for each in steps(module, {"x": x, "target": target}, 8)]
-    scale, expected = 4.0, []
+    after = steps(module, {"x": x, "target": target}, 8)
+    found = [float(each[STATE]) for each in after]
+    scale, expected, large = 4.0, [], []
     for _ in range(8):
         gradient = 2 * 8.0 * 16.0 * scale
+        large.append(float(gradient >= EDGE))
         scale = scale / 2 if gradient >= EDGE else scale * 2
         expected.append(scale)
     assert found == expected
+    assert [float(each[LARGE]) for each in after] == large
     assert found[-2:] in ([16.0, 32.0], [32.0, 16.0])
 
 
@@ -102,7 +105,7 @@ def test_an_automatic_scale_gives_the_bits_of_no_scale():
     inputs = {"x": X, "target": T}
     plain = steps(training(), inputs, 4)[-1]
     scaled = steps(training(scaling="automatic"), inputs, 4)[-1]
-    assert scaled.pop(STATE) == 16.0
+    assert (scaled.pop(STATE), scaled.pop(LARGE)) == (16.0, 0.0)
     assert scaled["w"].tobytes() == plain["w"].tobytes()
 
 

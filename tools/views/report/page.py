@@ -32,6 +32,7 @@ SCRIPTS = (
     "view_program.js",
     "view_provenance.js",
     "view_compare.js",
+    "view_health.js",
     "start.js",
 )
 
@@ -50,12 +51,14 @@ def page_text(
     report: Report,
     compared: Mapping[str, Any] | None = None,
     links: Mapping[str, str] | None = None,
+    health: Mapping[str, Any] | None = None,
 ) -> str:
     """The text of a page.
 
     Args:
         compared: the comparison with a baseline.
         links: other pages by name; the {} in them stands for a node.
+        health: the health of a training run.
     """
     program, tables = dict(report.program), report.tables
     data = {
@@ -73,6 +76,7 @@ def page_text(
         "blocks": repeated_blocks(tables["operations"], tables["plans"]),
         "sources": {line: shown(text) for line, text in report.sources.items()},
         "compared": compared,
+        "health": health,
         "links": dict(links or {}),
     }
     return ASSETS.page(f"{program['name']}: report", data)

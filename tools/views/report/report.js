@@ -31,6 +31,11 @@ const TERMS = {
   "fullest tile": "The tile whose variables reach highest. It decides whether the program fits.",
   inclusive: "With everything inside.",
   exclusive: "Without what is inside.",
+  "near the limit": "At least an eighth of the largest number of the type: 8,188 for float16.",
+  subnormal: "Smaller than the smallest normal number of the type, so it has fewer digits.",
+  clipped: "Equal to the largest number of the type, which a machine that clips makes of an overflow.",
+  overflow: "A clipped number, an infinity or NaN.",
+  "loss scale": "The power of two by which gradients are larger while they are computed.",
   "phase": "Of a step of training: forward, backward, or the update of the weights.",
 };
 
@@ -282,6 +287,7 @@ async function start() {
   data = await unpacked("data");
   prepare();
   if (data.compared) viewCompare();
+  if (data.health) viewHealth();
   $("title").textContent = P.name; $("title").title = P.name;
   $("target").textContent = `on ${P.target.name}, ${count(P.target.tiles, "tile")}`;
   VIEWS.forEach((each, k) => {
