@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
@@ -19,9 +19,8 @@ from ..dialects.structured import Structured
 from ..dialects.variable import bytes_per_tile
 from ..ir.geometry.layout import placement
 from ..ir.provenance import place
-from ..ir.support.errors import InputError
+from ..ir.support.errors import DoesNotFit, InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
-from .planner.constrained import plan_program
 from .planner.fineness import check_vertices, with_vertices
 from .planner.relaxed import write_relaxed
 from .planner.storing_once import Asked, store_once
@@ -53,6 +52,9 @@ class PlanSplits(ModulePass):
         vertices_per_tile: the most vertices of a compute set on a tile; one per worker if none is
             given. Workers take further vertices in turns. Splits do not depend on it.
         joint: choose the plans of operators that share a weight which the program changes together.
+        spare: by how many bytes of a tile the plans are smaller than those chosen without this
+            option. The variables of these did not fit: plans are chosen by an estimate of memory.
+            DoesNotFit is raised if no plans are found that are so small.
     """
 
     name = "plan-splits"
@@ -63,6 +65,7 @@ class PlanSplits(ModulePass):
     memory_proportion: float | int | None = None
     vertices_per_tile: int | None = None
     joint: bool = True
+    spare: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
@@ -81,11 +84,16 @@ class PlanSplits(ModulePass):
         _check_units(op, target)
         wish_homes(op)
         _check_homes(op, target)
-        store_once(op, target, Asked(self.constraints, self.memory_proportion, self.joint))
+        asked = Asked(self.constraints, self.memory_proportion, self.joint)
+        if self.spare:
+            asked = replace(asked, spare=self._spare(op, target, asked))
+        store_once(op, target, asked)
         with FusedGroups(op):
-            planned = plan_program(
-                op, target, self.constraints, self.memory_proportion, joint=self.joint
-            )
+            planned = asked.planned(op, target)
+            needed = planned.network.bytes_per_tile
+            room = target.usable_bytes_per_tile - asked.spare
+            if self.spare and needed > room:
+                raise DoesNotFit("the planned program", needed, room)
             for each, plan in planned.network.plans.items():
                 if self.vertices_per_tile is not None and isinstance(each, Structured):
                     plan = with_vertices(each.structure(), plan, self.vertices_per_tile)
@@ -93,6 +101,18 @@ class PlanSplits(ModulePass):
             op.attributes[TARGET] = StringAttr(target.spelling())
             write_relaxed(op, planned.relaxed(target))
             _decide_homes(op, planned.network.at_home, target)
+
+    def _spare(self, module: ModuleOp, target: Target, asked: Asked) -> int:
+        """The bytes of a tile that smaller plans leave free."""
+        first = module.clone()
+        store_once(first, target, asked)
+        with FusedGroups(first):
+            needed = asked.planned(first, target).network.bytes_per_tile
+        usable = target.usable_bytes_per_tile
+        room = min(needed, usable) - self.spare
+        if self.spare < 0 or room <= 0:
+            raise InputError(f"spare {self.spare}; the plans need {needed} bytes of a tile")
+        return usable - room
 
 
 def _check_units(module: ModuleOp, target: Target) -> None:

@@ -89,6 +89,7 @@ def plan_program(
     proportion: float | None = None,
     *,
     joint: bool = True,
+    spare: int = 0,
 ) -> Planned:
     """Plan a module at nn.
 
@@ -99,7 +100,7 @@ def plan_program(
     Args:
         constraints: the path of a file, or "".
         proportion: the memory proportion to use instead of the file's.
-        joint: as for plan_network.
+        joint, spare: as for plan_network.
     """
     found = read_constraints(constraints) if constraints else None
     if proportion is None:
@@ -113,7 +114,7 @@ def plan_program(
     for op, plan in asked.plans.items():
         op.attributes["plan"] = PlanAttr(plan)
     given = frozenset(op for op in module.walk() if "plan" in op.attributes)
-    planned = plan_network(module, target, asked.limits, joint=joint)
+    planned = plan_network(module, target, asked.limits, joint=joint, spare=spare)
     _check_met(planned, asked, target)
     return Planned(planned, asked.limits, given)
 

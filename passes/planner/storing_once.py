@@ -16,7 +16,7 @@ from ...backends.target import Target
 from ...ir.upstream import ModuleOp
 from ..plans.copies_of_weights import copies_of_weights, in_clone, read_weights
 from ..plans.fused import FusedGroups
-from .constrained import plan_program
+from .constrained import Planned, plan_program
 from .network import NetworkPlan
 
 
@@ -27,6 +27,18 @@ class Asked:
     constraints: str | os.PathLike[str] = ""
     proportion: float | None = None
     joint: bool = True
+    spare: int = 0
+
+    def planned(self, module: ModuleOp, target: Target) -> Planned:
+        """The plans of a module at nn. Raises what plan_program raises."""
+        return plan_program(
+            module,
+            target,
+            self.constraints,
+            self.proportion,
+            joint=self.joint,
+            spare=self.spare,
+        )
 
 
 def store_once(module: ModuleOp, target: Target, asked: Asked) -> None:
@@ -39,20 +51,16 @@ def store_once(module: ModuleOp, target: Target, asked: Asked) -> None:
         return
     apart, sharing = module.clone(), module.clone()
     read_weights(in_clone(copies, module, sharing))
-    usable = target.usable_bytes_per_tile
-    if rank(_planned(sharing, target, asked), usable) <= rank(
-        _planned(apart, target, asked), usable
-    ):
+    usable = target.usable_bytes_per_tile - asked.spare
+    found: list[NetworkPlan] = []
+    for program in (sharing, apart):
+        with FusedGroups(program):
+            found.append(asked.planned(program, target).network)
+    shared, copied = (rank(each, usable) for each in found)
+    if shared <= copied:
         read_weights(copies)
 
 
 def rank(network: NetworkPlan, usable: int) -> tuple[int, float]:
     """The sort key of a planned program: bytes beyond what a tile may hold, then cycles."""
     return max(network.bytes_per_tile - usable, 0), network.cycles
-
-
-def _planned(module: ModuleOp, target: Target, asked: Asked) -> NetworkPlan:
-    with FusedGroups(module):
-        return plan_program(
-            module, target, asked.constraints, asked.proportion, joint=asked.joint
-        ).network

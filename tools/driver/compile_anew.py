@@ -45,6 +45,7 @@ from .recomputation.asked import read_recompute
 from .recomputation.automatic import within
 from .reduce import reduce_module
 from .request import Request, found_front_end
+from .spare import fitting
 from .stages import Stages
 from .tensor_sizes import refuse_tensors_larger_than
 from .training import asked_training, make_train, part_of_batch
@@ -64,7 +65,7 @@ def compile_anew(request: Request) -> Executable:
     Raises InputError for a bound of memory that recomputing cannot reach.
     """
     if not request.recompute:
-        return _compile_once(request)
+        return _fitting(request)
     bound = read_recompute(request.recompute).bound
     trial = replace(request, recompute="", unbounded=True, dump_ir=None)
     found = within(
@@ -92,7 +93,20 @@ def _recomputing(request: Request, again: Recompute) -> Request:
     return replace(request, recompute="", passes=passes, on_read=None)
 
 
-def _compile_once(request: Request) -> Executable:
+def _fitting(request: Request) -> Executable:
+    """The program of a request, with smaller plans if it does not fit otherwise."""
+    if request.beside:
+        # Keeping what other programs hold comes first: see compile_model.
+        return _compile_once(request)
+
+    def compile_with(spare: int) -> Executable:
+        again = replace(request, on_read=None, on_note=None)
+        return _compile_once(again if spare else request, spare)
+
+    return fitting(compile_with, request.tell, unbounded=request.unbounded)
+
+
+def _compile_once(request: Request, spare: int = 0) -> Executable:
     extensions, context = request.extensions, request.extensions.context()
     folder = None if request.dump_ir is None else Path(request.dump_ir)
     failures = folder or _folder(request.reproducers)
@@ -113,6 +127,7 @@ def _compile_once(request: Request) -> Executable:
             request.constraints,
             request.memory_proportion,
             request.vertices_per_tile,
+            spare,
         )
         asked = asked_training(request.train, program)
         if asked is not None:

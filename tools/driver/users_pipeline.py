@@ -54,9 +54,10 @@ def limited(
     constraints: str | os.PathLike[str] | None,
     memory_proportion: float | None,
     vertices_per_tile: int | None = None,
+    spare: int = 0,
 ) -> tuple[ModulePass, ...]:
-    """Set the constraints, memory proportion and fineness of the pass that plans, and the
-    constraints of the pass that chooses partial sums.
+    """Set the constraints, memory proportion, fineness and spare memory of the pass that plans, and
+    the constraints of the pass that chooses partial sums.
 
     Raises InputError if no pass plans.
     """
@@ -69,6 +70,8 @@ def limited(
     if vertices_per_tile is not None:
         check_vertices(vertices_per_tile)
         more["vertices_per_tile"] = vertices_per_tile
+    if spare:
+        more["spare"] = spare
     if more and not any(isinstance(each, PlanSplits) for each in passes):
         raise InputError(f"{', '.join(more)}: no pass of the pipeline plans; add {PlanSplits.name}")
     passes = tuple(replace(p, **more) if isinstance(p, PlanSplits) else p for p in passes)

@@ -1,4 +1,4 @@
-"""Lines for the user about a model that was read, kept as an attribute of its module.
+"""Lines for the user about a model and its program, kept as an attribute of the module.
 
 All levels, saved programs and the cache keep them, so each command can say them again.
 """
