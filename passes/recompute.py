@@ -57,11 +57,16 @@ class Recompute(ModulePass):
         %b = nn.tanh %g                  %g_1 = nn.matmul %dy, %x
                                          %b = nn.tanh %g_1
 
+    A value that several operations read in one layout, not its own, is copied to that layout
+    once, and the copy waits like a value. Operations in `anew` copy it again after a long wait:
+    they too read it through a reshape to its own shape.
+
     Attributes:
         nodes: names of framework nodes, names of nodes that were fused, or patterns with *; all
             operations if no option is given. NAME:N is the N-th of several operations of a name,
             counted from 1.
         apart: names of operations that are computed again for each reader.
+        anew: names of operations before which operands that waited are laid out anew.
         schedule: sqrt, which chooses the nodes by PopART's schedule: all operations of the forward
             phase but those that are live at some places (see passes/analysis/checkpoints.py).
     """
@@ -72,6 +77,7 @@ class Recompute(ModulePass):
 
     nodes: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
+    anew: tuple[str, ...] = ()
     schedule: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -80,17 +86,17 @@ class Recompute(ModulePass):
             raise InputError(
                 f"pass '{self.name}': option 'schedule': {self.schedule!r}; need {SQRT}"
             )
-        nodes = self.nodes or (() if self.apart or self.schedule else (EVERY,))
+        nodes = self.nodes or (() if self.apart or self.anew or self.schedule else (EVERY,))
         with FusedGroups(op):
             apart = chosen(self.apart, op, "apart")
             named = chosen(nodes, op) - apart
             if self.schedule:
                 named |= frozenset(filter(is_repeatable, between_checkpoints(op)))
-            for block in dict.fromkeys(
-                each.parent for each in operations(op) if each in named or each in apart
-            ):
+            anew = chosen(self.anew, op, "anew") - apart
+            touched = named | apart | anew
+            for block in dict.fromkeys(each.parent for each in operations(op) if each in touched):
                 assert block is not None
-                _Block(moments(block), named).run()
+                _Block(moments(block), named, anew).run()
                 for each in [own for own in block.ops if own in apart]:
                     if may_rewrite():
                         _copy_for_each(each)
@@ -182,11 +188,14 @@ class _Block:
     """The operations of one block.
 
     Attributes:
+        named: those that are copied after long waits.
+        anew: those before which operands that waited are laid out anew.
         front: for each index, the first new operation inserted before it.
     """
 
     moments: Moments
     named: frozenset[Operation]
+    anew: frozenset[Operation]
     copies: set[Operation] = field(default_factory=set[Operation])
     front: dict[int, Operation] = field(default_factory=dict[int, Operation])
 
@@ -199,9 +208,11 @@ class _Block:
                 if may_rewrite():
                     self._copy(op, stay)
         read = {v: op for op in own for v in op.operands if v.owner not in self.named}
-        for value, op in read.items():
+        asked = {v: op for op in self.moments.ops if op in self.anew for v in op.operands}
+        for value, op in (asked | read).items():
             for stay in self.moments.stays(self.moments.readers(value), self.copies)[1:]:
-                if may_rewrite() and isinstance(value.type, TensorType):
+                wanted = value in read or any(self.moments.ops[r.at] in self.anew for r in stay)
+                if wanted and may_rewrite() and isinstance(value.type, TensorType):
                     self._lay_out_anew(value, op, stay)
 
     def _copy(self, op: Operation, readers: Sequence[Reader]) -> None:

@@ -7,25 +7,24 @@ operator gets plans that trade cycles for bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...dialects.home import home_of
-from ...dialects.variable import bytes_per_tile
 from ...ir.geometry.layout import Layout, placement
 from ...ir.upstream import ModuleOp
 from .budget import Fronts
 from .choice import Choice, rank
-from .graph import Function, Lifetime, Operator, PlanningGraph, loop_of_runs, read_graph
+from .graph import Operator, PlanningGraph, loop_of_runs, read_graph
 from .joint import jointly
 from .keeping import kept
 from .layouts import Chooser, Decided, add_bytes, can_be_shared
 from .limits import Limits
+from .memory import live_bytes, other_bytes
 from .problem import Problem
 from .question import Question
 from .serial import in_steps, priced, sketched
@@ -185,7 +184,7 @@ class Network:
             return found
         plans = {node: found.plans[node.op] for node in self.graph.operators}
         now = replace(chooser, chosen=plans).as_chosen()
-        others = _other_bytes(self.graph, now)
+        others = other_bytes(self.graph, now)
         full = {
             node: room - others[node]
             for node, option in now.options.items()
@@ -236,7 +235,7 @@ class Network:
 
         If no plans fit, the plans that need the least memory.
         """
-        others = _other_bytes(self.graph, decided)
+        others = other_bytes(self.graph, decided)
         choices: dict[Operator, tuple[Choice, ...]] = {node: () for node in decided.have}
         fastest: NetworkPlan | None = None
         smallest: NetworkPlan | None = None
@@ -377,7 +376,7 @@ class Network:
             choices={node.op: option.choice for node, option in options.items()},
             cycles=decided.cycles,
             resident_bytes=int(decided.resident.max(initial=0)),
-            live_bytes=_live_bytes(self.graph, decided),
+            live_bytes=live_bytes(self.graph, decided),
             questions={
                 node.op: Question(node.problem, decided.have[node], self.target, bound)
                 for node in options
@@ -394,130 +393,3 @@ class Network:
 
 def _smaller(one: NetworkPlan | None, other: NetworkPlan) -> NetworkPlan:
     return one if one is not None and one.bytes_per_tile <= other.bytes_per_tile else other
-
-
-@dataclass
-class _Memory:
-    """Bytes of values on the fullest tile, at every moment of every function."""
-
-    graph: PlanningGraph
-    decided: Decided
-    peaks: dict[str, int] = field(default_factory=dict[str, int])
-
-    def live(self, function: Function) -> NDArray[np.int64]:
-        """The bytes of live values by moment, without the memory of operators and calls."""
-        changes = np.zeros(function.moments + 2, np.int64)
-        for each in function.lifetimes:
-            size = self.bytes_of(each)
-            changes[each.start] += size
-            changes[each.end + 1] -= size
-        return np.cumsum(changes)
-
-    def bytes_of(self, each: Lifetime) -> int:
-        """The bytes of a value on a tile; 0 if it overwrites a state."""
-        layout = self._layout(each.slot)
-        if each.into is not None and layout == self._layout(each.into):
-            return 0
-        return bytes_per_tile(layout, each.itemsize)
-
-    def _layout(self, slot: int) -> Layout:
-        return self.graph.fixed.get(slot) or self.decided.layouts[slot]
-
-    def peak(self, name: str) -> int:
-        """The most bytes that a function takes at any moment."""
-        if name not in self.peaks:
-            # This entry ends a recursion: a call of a function by itself counts as 0.
-            self.peaks[name] = 0
-            function = self.graph.functions.get(name, Function())
-            live = self.live(function)
-            for node in function.operators:
-                # An operator's own bytes include its result.
-                live[node.moment] += self.decided.options[node].choice.temporary_bytes
-            for moment, callee in function.calls:
-                live[moment] += self.peak(callee)
-            self.peaks[name] = int(live.max())
-        return self.peaks[name]
-
-
-def _live_bytes(graph: PlanningGraph, decided: Decided) -> int:
-    """Bytes of values and temporaries at the worst moment, on the fullest tile."""
-    memory = _Memory(graph, decided)
-    return max(map(memory.peak, graph.functions), default=0)
-
-
-def _other_bytes(graph: PlanningGraph, decided: Decided) -> dict[Operator, int]:
-    """By operator, the bytes of all other values while it runs, including those of its callers."""
-    memory = _Memory(graph, decided)
-    live = {name: memory.live(function) for name, function in graph.functions.items()}
-    known: dict[str, int] = {}
-
-    def below(name: str) -> int:
-        if name not in known:
-            known[name] = 0
-            known[name] = max(
-                (
-                    below(caller) + int(live[caller][moment])
-                    for caller, function in graph.functions.items()
-                    for moment, callee in function.calls
-                    if callee == name
-                ),
-                default=0,
-            )
-        return known[name]
-
-    return {
-        node: below(name) + int(live[name][node.moment])
-        for name, function in graph.functions.items()
-        for node in function.operators
-    }
-
-
-@dataclass(frozen=True, eq=False)
-class MemoryOfFunction:
-    """The memory of a planned function on the fullest tile, as if that were one tile throughout.
-
-    Attributes:
-        live: bytes of values at each moment, (moments,).
-        temporary: bytes that the operator or call of a moment takes, (moments,).
-        lives: for each value, its first and last moment and its bytes.
-        moments, own, cycles: for each operator, its moment, the bytes it takes and its cycles.
-    """
-
-    live: NDArray[np.int64]
-    temporary: NDArray[np.int64]
-    lives: Mapping[SSAValue, tuple[int, int, int]]
-    moments: Mapping[Operation, int]
-    own: Mapping[Operation, int]
-    cycles: Mapping[Operation, float]
-
-
-def memory_of(module: ModuleOp, target: Target, limits: Limits, name: str) -> MemoryOfFunction:
-    """The memory of a function of a module at nn whose operators all have plans."""
-    network = Network(read_graph(module, target, limits), target)
-    decided = network.chooser(network.usable, 0.0).one_by_one()
-    memory = _Memory(network.graph, decided)
-    function = network.graph.functions[name]
-    live = memory.live(function)
-    temporary = np.zeros_like(live)
-    choices = {node: decided.options[node].choice for node in function.operators}
-    for node, choice in choices.items():
-        temporary[node.moment] = choice.temporary_bytes
-    for moment, callee in function.calls:
-        temporary[moment] = max(int(temporary[moment]), memory.peak(callee))
-    made = {
-        slot: value
-        for node in function.operators
-        for slot, value in zip(node.results, node.op.results, strict=True)
-    }
-    return MemoryOfFunction(
-        live,
-        temporary,
-        {
-            made[each.slot]: (each.start, each.end, memory.bytes_of(each))
-            for each in function.lifetimes
-            if each.slot in made
-        },
-        {node.op: node.moment for node in choices},
-        {node.op: choice.temporary_bytes for node, choice in choices.items()},
-        {node.op: choice.cycles * node.times for node, choice in choices.items()},
-    )

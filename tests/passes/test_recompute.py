@@ -237,6 +237,20 @@ def test_an_operation_apart_is_copied_right_before_each_reader():
     assert got == print_module(module_of(after, context(), w=W), locations=False)
 
 
+def test_operands_that_waited_for_a_named_reader_are_laid_out_anew_before_it():
+    late = (add("%e", "{a}", "%d"), exp("%f", "%e"), exp("%g", "%f"), add("%h", "%a", "%g"))
+    end = f"func.return %h : {T}"
+    ctx = context()
+    module = module_of(lines(*CHAIN, *(each.format(a="%a") for each in late), end), ctx, w=W)
+    Recompute(anew=("e",)).apply(ctx, module)
+    verify(module)
+    # %h reads %a after a long wait too, but it is not named.
+    anew = f"%0 = nn.reshape %a to [4] : ({T}) -> {T}"
+    after = lines(*CHAIN, anew, *(each.format(a="%0") for each in late), end)
+    got = print_module(module, locations=False)
+    assert got == print_module(module_of(after, context(), w=W), locations=False)
+
+
 def test_what_is_computed_apart_is_fused_with_its_readers():
     body = (exp("%a", "%x"), exp("%b", "%a"), exp("%c", "%a"), add("%d", "%b", "%c"))
     ctx = context()

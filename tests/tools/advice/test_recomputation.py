@@ -36,7 +36,7 @@ def test_nothing_is_computed_again_in_a_program_that_fits(step: Path):
 
 
 def test_following_the_advice_gives_the_figures_of_the_trial(step: Path):
-    target = "tiny:8,memory.bytes_per_tile=34000"
+    target = "tiny:8,memory.bytes_per_tile=30000"
     before, (tried,) = trials(step, target)
     assert tried.bytes < before.memory.max_tile_bytes
     option, value = split(tried.change)
@@ -48,4 +48,4 @@ def test_following_the_advice_gives_the_figures_of_the_trial(step: Path):
 
 def test_a_pipeline_that_does_not_name_nn_is_left_alone(step: Path):
     own = "fuse-chains,partition,tile,exchange"
-    assert trials(step, "tiny:8,memory.bytes_per_tile=34000", own)[1] == []
+    assert trials(step, "tiny:8,memory.bytes_per_tile=30000", own)[1] == []

@@ -279,7 +279,7 @@ builtin.module {
     [
         pytest.param(MASKED, "tiny:4,memory.bytes_per_tile=98000", id="a mask"),
         pytest.param(
-            *(training_step(5, 8, 16), "tiny:8,memory.bytes_per_tile=34000"),
+            *(training_step(5, 8, 16), "tiny:8,memory.bytes_per_tile=30000"),
             marks=[pytest.mark.slow, pytest.mark.large],
             id="a training step",
         ),

@@ -2,29 +2,31 @@
 
 The program is compiled as it is. If it takes more than the bound, the choice is made on the memory
 over time that its plans give, and the program is compiled again with the choice, so that the
-planner can use the memory. If it still takes too much, more is chosen in the same way.
+planner can use the memory. What the estimate leaves out, such as weights and code, is known from
+each compile: the next choice is made for as many bytes more or fewer. Where the published schedule
+could cost fewer cycles, it is compiled too, so the result is never worse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
 from ....dialects.levels import NN
-from ....ir.node_names import node_names
 from ....ir.upstream import ModuleOp
 from ....ir.xdsl.walk import operations
+from ....passes.analysis.checkpoints import SQRT, between_checkpoints
 from ....passes.plans.fused import FusedGroups
 from ....passes.recompute import Recompute, by_name, is_repeatable, name_of
 from ..executable import MACHINE, Executable
-from .choice import Candidates, Chosen, choose
-from .memory_over_time import Asked, memory_over_time
+from .choice import Candidates, Chosen, choose, one_by_one
+from .memory_over_time import MemoryOverTime, memory_over_time
 from .record import Recomputed, write_recomputed
 
 ROUNDS = 4
-"""The most compiles after the first one.
+"""The most compiles with own choices.
 
 Chosen by judgement: each one takes as long as the first.
 """
@@ -32,7 +34,7 @@ Chosen by judgement: each one takes as long as the first.
 
 @dataclass(frozen=True)
 class Result:
-    """The program that comes closest to the bound.
+    """A program.
 
     Attributes:
         again: the pass that makes it; None if nothing is recomputed.
@@ -42,90 +44,104 @@ class Result:
     again: Recompute | None
     choices: tuple[Recomputed, ...] = ()
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of the fullest tile."""
+        return self.exe.memory.max_tile_bytes
+
+    @property
+    def cycles(self) -> int:
+        """The cycles of a run."""
+        return int(self.exe.profile["cycles"])
+
+    def or_better(self, other: Result, most: int) -> Result:
+        """The faster one of two within a bound, or the one that comes closest to it."""
+        return min(self, other, key=lambda each: (max(each.bytes, most), each.cycles))
+
 
 def within(bound: int | None, compile_with: Callable[[Recompute | None], Executable]) -> Result:
-    """The program that takes no more than a bound, or the one that comes closest to it.
+    """The fastest program found that takes no more than a bound, or the one that comes closest.
 
     Args:
         bound: bytes of a tile, with what the target reserves; None for all that it has.
         compile_with: compiles the program with a pass, even if it does not fit.
     """
-    exe = compile_with(None)
-    best = Result(exe, None)
-    most = exe.target.bytes_per_tile if bound is None else bound
-    names = _Names.of(exe)
-    choices: tuple[Recomputed, ...] = ()
+    best = kept = Result(compile_with(None), None)
+    most = kept.exe.target.bytes_per_tile if bound is None else bound
+    choosing = _Choosing.of(kept.exe) if kept.bytes > most else None
+    if choosing is None:
+        return kept
+    tried: list[tuple[Recomputed, ...]] = [()]
+    room = choosing.memory.with_again().peak + most - kept.bytes
     for _ in range(ROUNDS):
-        over = exe.memory.max_tile_bytes - most
-        more = names.chosen(exe, over, choices) if over > 0 else ()
-        if not more:
+        choices, peak = choosing.within(room)
+        if choices in tried:
             break
-        choices = (*choices, *more)
+        tried.append(choices)
         again = _pass(choices)
-        exe = compile_with(again)
-        if exe.memory.max_tile_bytes < best.exe.memory.max_tile_bytes:
-            best = Result(exe, again, choices)
+        found = Result(compile_with(again), again, choices)
+        room = peak + most - found.bytes
+        best = best.or_better(found, most)
+    published = choosing.published()
+    if best.bytes > most or sum(each.cycles for each in published) < best.cycles - kept.cycles:
+        again = Recompute(schedule=SQRT)
+        best = best.or_better(Result(compile_with(again), again, published), most)
     if best.choices:
         write_recomputed(best.exe.module_at(MACHINE), best.choices)
     return best
 
 
 @dataclass(frozen=True)
-class _Names:
-    """The names of the operations of a program, before any of them has a copy.
+class _Choosing:
+    """Choices of what a program computes again.
 
     Attributes:
-        by_key: the names of all operations with the same origins, in order.
+        memory: of the program if it computes nothing again.
+        names: the operations that can be computed again.
+        schedule: those that the published schedule computes again.
     """
 
-    by_key: dict[tuple[str, ...], list[str]]
+    memory: MemoryOverTime
+    names: dict[Operation, str]
+    schedule: frozenset[Operation]
 
     @classmethod
-    def of(cls, exe: Executable) -> _Names:
-        """The names in a program in which nothing is computed again."""
-        module = _planned(exe)
-        found: dict[tuple[str, ...], list[str]] = {}
-        if module is not None:
-            alike = by_name(module)
-            for op in filter(is_repeatable, operations(module)):
-                found.setdefault(node_names(op), []).append(name_of(op, alike))
-        return cls(found)
-
-    def in_module(self, module: ModuleOp) -> dict[Operation, str]:
-        """The names of the operations of a module that are no copies, as far as that is known.
-
-        A copy follows its original, so the only operation of its origins comes first.
-        """
-        every: dict[tuple[str, ...], list[Operation]] = {}
-        for op in filter(is_repeatable, operations(module)):
-            every.setdefault(node_names(op), []).append(op)
-        return {
-            op: name
-            for key, ops in every.items()
-            if (own := self.by_key.get(key, ())) and (len(own) == 1 or len(own) == len(ops))
-            for op, name in zip(ops, own, strict=False)
-            if name
-        }
-
-    def chosen(
-        self, exe: Executable, over: int, before: Sequence[Recomputed]
-    ) -> tuple[Recomputed, ...]:
-        """What else to compute again, so that the fullest tile takes fewer bytes.
-
-        Args:
-            over: how many fewer.
-            before: what a program computes again.
-        """
+    def of(cls, exe: Executable) -> _Choosing | None:
+        """Choices for a program in which nothing is computed again; None if there are none."""
         module = _planned(exe)
         memory = None if module is None else memory_over_time(module, exe.target)
         if module is None or memory is None:
-            return ()
-        named = self.in_module(module)
-        done = {name for each in before for name in (*each.nodes, *each.apart)}
-        peak = memory.with_again(Asked()).peak
-        free = frozenset(op for op, name in named.items() if name not in done)
-        found, _ = choose(memory, max(peak - over, 0), Candidates(free, frozenset(named)))
-        return tuple(_recorded(each, named) for each in found)
+            return None
+        alike = by_name(module)
+        every = {op: name_of(op, alike) for op in operations(module) if is_repeatable(op)}
+        names = {op: name for op, name in every.items() if name}
+        return cls(memory, names, frozenset(between_checkpoints(module)) & frozenset(every))
+
+    def within(self, room: int) -> tuple[tuple[Recomputed, ...], int]:
+        """Choices after which the estimated peak is no higher, and that peak."""
+        every = frozenset(self.names)
+        found, after = choose(self.memory, max(room, 0), Candidates(every, every), self.schedule)
+        return self._recorded(found), after.peak
+
+    def published(self) -> tuple[Recomputed, ...]:
+        """The choices of the published schedule."""
+        return self._recorded(one_by_one(self.memory, self.schedule))
+
+    def _recorded(self, choices: Sequence[Chosen]) -> tuple[Recomputed, ...]:
+        """Choices by name, each in the order of the program."""
+        return tuple(
+            Recomputed(
+                self._names(each.asked.late),
+                self._names(each.asked.apart),
+                self._names(each.asked.anew),
+                each.bytes,
+                round(each.cycles),
+            )
+            for each in choices
+        )
+
+    def _names(self, ops: frozenset[Operation]) -> tuple[str, ...]:
+        return tuple(name for op, name in self.names.items() if op in ops)
 
 
 def _planned(exe: Executable) -> ModuleOp | None:
@@ -139,17 +155,15 @@ def _planned(exe: Executable) -> ModuleOp | None:
     return module
 
 
-def _recorded(each: Chosen, named: Mapping[Operation, str]) -> Recomputed:
-    """A choice by name, in the order of the program."""
-    late, apart = (
-        tuple(name for op, name in named.items() if op in ops)
-        for ops in (each.asked.late, each.asked.apart)
-    )
-    return Recomputed(late, apart, each.bytes, round(each.cycles))
-
-
 def _pass(choices: Sequence[Recomputed]) -> Recompute:
     """The pass that makes all choices."""
-    nodes = dict.fromkeys(name for each in choices for name in each.nodes)
-    apart = dict.fromkeys(name for each in choices for name in each.apart)
-    return Recompute(tuple(nodes), tuple(apart))
+    return Recompute(
+        _once(each.nodes for each in choices),
+        _once(each.apart for each in choices),
+        _once(each.anew for each in choices),
+    )
+
+
+def _once(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """All names, in order, without repeats."""
+    return tuple(dict.fromkeys(name for some in names for name in some))

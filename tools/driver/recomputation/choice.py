@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects.structured import Structured
-from .memory_over_time import SMALL, Asked, Estimate, MemoryOverTime, sources
+from .memory_over_time import SMALL, Asked, Estimate, MemoryOverTime, operands, sources
 
 TRIED = 8
 """The ways that are tried in each round: those that cost the fewest cycles per byte on their own.
@@ -53,20 +53,44 @@ class Candidates:
     usable: frozenset[Operation]
 
 
-def choose(memory: MemoryOverTime, bound: int, among: Candidates) -> tuple[list[Chosen], Estimate]:
+def choose(
+    memory: MemoryOverTime, bound: int, among: Candidates, schedule: frozenset[Operation]
+) -> tuple[list[Chosen], Estimate]:
     """Choices after which the estimated peak is within a bound, and the memory with them.
 
     If no choices reach it, those that come closest. Chains of values that are all computed again
-    are all live again at their first reader, so values that rely on kept ones are tried first.
+    are all live again at their first reader, so one way tries values that rely on kept ones first,
+    and one begins with a published schedule.
+
+    Args:
+        schedule: the operations that it computes again.
     """
     ways: list[tuple[list[Chosen], Estimate]] = []
-    for first in (True, False):
-        found: list[Chosen] = []
-        for on_kept in (True, False) if first else (False,):
+    begun = one_by_one(memory, schedule & among.free)
+    for begin, passes in (([], (True, False)), ([], (False,)), (begun, (True, False))):
+        found = [*begin]
+        for on_kept in passes:
             _extend(found, memory, bound, among, on_kept=on_kept)
         now = memory.with_again(together(found))
         ways.append(_needed(memory, found, max(bound, now.peak)))
     return min(ways, key=lambda way: (max(way[1].peak, bound), way[1].cycles))
+
+
+def one_by_one(memory: MemoryOverTime, ops: frozenset[Operation]) -> list[Chosen]:
+    """Operations that are computed again as choices of their own, with what each adds to those
+    before it.
+    """
+    found: list[Chosen] = []
+    asked = Asked()
+    now = memory.with_again(asked)
+    for op in memory.candidates:
+        if op in ops:
+            asked |= (way := Asked(late=frozenset([op])))
+            before, now = now, memory.with_again(asked)
+            moment = int(np.argmax(before.live))
+            saved = int(before.live[moment] - now.live[moment])
+            found.append(Chosen(way, max(saved, 0), max(now.cycles - before.cycles, 0.0)))
+    return found
 
 
 def _extend(
@@ -139,6 +163,9 @@ def _best(
 
 def _price(memory: MemoryOverTime, way: Asked) -> float:
     """Roughly, the cycles per byte of a way on its own."""
+    if way.anew:
+        copies = [c for op in way.anew for s in operands(op) for c in memory.relaid.get(s, ())]
+        return sum(each.cycles for each in copies) / sum(each.bytes for each in copies)
     ops = way.late | way.apart
     size = max(memory.values[op].bytes for op in ops)
     return sum(memory.cycles[op] for op in ops) / size
@@ -150,7 +177,10 @@ def _ways(
     moment: int,
     among: Candidates,
 ) -> Iterator[Asked]:
-    """The ways not to keep a value that is live at a moment."""
+    """The ways not to keep a value, or a copy of one, that is live at a moment."""
+    for op in dict.fromkeys(op for op, _ in memory.next_readers(moment)):
+        if op in among.free and op not in asked.anew:
+            yield Asked(anew=frozenset([op]))
     for op in memory.waiting(moment):
         is_chosen = op in asked.late or op in asked.apart
         if is_chosen or op not in among.free or not memory.values[op].bytes:

@@ -7,7 +7,8 @@ rules are those of the pass `recompute`; a test compares its copies with these.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
@@ -24,7 +25,7 @@ from ....ir.upstream import ModuleOp
 from ....ir.well_known import ENTRY
 from ....passes.analysis.waiting import Moments, moments
 from ....passes.planner.limits import Limits
-from ....passes.planner.network import MemoryOfFunction, memory_of
+from ....passes.planner.memory_of_function import MemoryOfFunction, memory_of
 from ....passes.recompute import is_repeatable
 
 Bytes = NDArray[np.int64]
@@ -52,19 +53,39 @@ class Value:
 
 
 @dataclass(frozen=True)
+class SharedCopy:
+    """A copy of a value in another layout, which several operations read.
+
+    Attributes:
+        readers: the index in the block of each of them, in order.
+        bytes: what it takes on a tile.
+        cycles: what making it again costs.
+    """
+
+    readers: tuple[int, ...]
+    bytes: int
+    cycles: float
+
+
+@dataclass(frozen=True)
 class Asked:
-    """What is computed again.
+    """What is not kept.
 
     Attributes:
         late: operations that are copied after long waits.
         apart: operations that are copied for each reader.
+        anew: operations before which operands that waited are laid out anew.
     """
 
     late: frozenset[Operation] = frozenset()
     apart: frozenset[Operation] = frozenset()
+    anew: frozenset[Operation] = frozenset()
 
     def __or__(self, other: Asked) -> Asked:
-        return Asked(self.late | other.late, self.apart | other.apart)
+        return Asked(self.late | other.late, self.apart | other.apart, self.anew | other.anew)
+
+
+NOTHING = Asked()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +94,7 @@ class Estimate:
 
     Attributes:
         live: bytes at each moment of the function, with what the operation of the moment takes.
-        cycles: of all copies.
+        cycles: of all copies, of operations and in other layouts.
         copies: each operation that is copied, with the index before which its copy runs.
         is_legal: whether no copy reads a large state after it has changed.
     """
@@ -97,10 +118,12 @@ class MemoryOverTime:
         when: the moments of the block in which most bytes are live.
         values: what the operations of this block leave in memory.
         cycles, own: cycles and temporary bytes of each operation of this block.
-        live: bytes of all values at each moment, if nothing is computed again.
+        live: bytes of all values, and of their copies in other layouts, at each moment, if nothing
+            is computed again.
         temporary: bytes that the operation of each moment takes beside its results' readers.
         at: the moment of each index of the block.
         stores: for each state that the block stores to, the index of the first store.
+        relaid: the shared copies of what an operation of this block leaves in memory.
     """
 
     when: Moments
@@ -111,13 +134,16 @@ class MemoryOverTime:
     temporary: Bytes
     at: tuple[int, ...]
     stores: dict[str, int] = field(default_factory=dict[str, int])
+    relaid: Mapping[SSAValue | Operation, Sequence[SharedCopy]] = field(
+        default_factory=dict[SSAValue | Operation, Sequence[SharedCopy]]
+    )
 
     @property
     def candidates(self) -> Iterator[Operation]:
         """The operations that can be repeated, in order."""
         return (op for op in self.when.ops if op in self.cycles and is_repeatable(op))
 
-    def with_again(self, asked: Asked) -> Estimate:
+    def with_again(self, asked: Asked = NOTHING) -> Estimate:
         """The memory over time if some operations are repeated."""
         live, temporary = self.live.copy(), self.temporary.copy()
         late: dict[SSAValue | Operation, list[int]] = {}
@@ -135,9 +161,11 @@ class MemoryOverTime:
                 places = [*dict.fromkeys(value.readers)]
                 stays: list[list[int]] = [[place] for place in (*places, *more)]
                 cycles -= self.cycles[op]
+                self._part(live, op, stays)
             else:
                 first, *stays = self._stays(value.readers, more)
                 self._cut(live, value, first)
+                cycles += self._part(live, op, [first, *stays])
             for stay in stays:
                 moment, last = self.at[stay[0]], self.at[stay[-1]]
                 temporary[moment] = max(temporary[moment], own)
@@ -152,7 +180,17 @@ class MemoryOverTime:
                 last = self.at[max(places)]
                 for _, end, size in self.values[source].lives:
                     live[end + 1 : last + 1] += size
-        return Estimate(live + temporary, cycles, tuple(copies), self._is_legal(copies))
+        named = {index[op] for op in asked.anew}
+        laid = dict.fromkeys([*late, *(s for op in asked.anew for s in operands(op))])
+        for source in laid:
+            if source in self.relaid and source not in asked.late and source not in asked.apart:
+                readers = [each.at for v in _values_of(source) for each in self.when.readers(v)]
+                stays = self._stays(readers, late.get(source, ()))
+                if source not in late:
+                    stays = _joined(stays, named)
+                cycles += self._part(live, source, stays)
+        changed = [*copies, *((op, index[op]) for op in asked.anew)]
+        return Estimate(live + temporary, cycles, tuple(copies), self._is_legal(changed))
 
     def _stays(self, readers: Collection[int], more: Collection[int]) -> list[list[int]]:
         """The readers of an operation, cut at each long wait.
@@ -177,6 +215,30 @@ class MemoryOverTime:
         """End the life of a value before it begins."""
         for start, end, size in value.lives:
             live[start : end + 1] -= size
+
+    def _part(
+        self, live: Bytes, source: SSAValue | Operation, stays: Sequence[Collection[int]]
+    ) -> float:
+        """Let each stay of a value's readers have own copies of it in other layouts.
+
+        Returns: the cycles of making them.
+        """
+        cycles = 0.0
+        for copy in self.relaid.get(source, ()):
+            _keep_between(live, self.at, copy.readers, -copy.bytes)
+            parts = [[r for r in copy.readers if r in stay] for stay in stays]
+            for part in parts:
+                _keep_between(live, self.at, part, copy.bytes)
+            cycles += copy.cycles * max(sum(map(bool, parts)) - 1, 0)
+        return cycles
+
+    def next_readers(self, moment: int) -> Iterator[tuple[Operation, SharedCopy]]:
+        """The shared copies that wait at a moment, each with the operation for which it waits."""
+        for each in (copy for copies in self.relaid.values() for copy in copies):
+            at = [self.at[i] for i in each.readers]
+            if at[0] < moment < at[-1] and moment not in at:
+                following = next(i for i in each.readers if self.at[i] > moment)
+                yield self.when.ops[following], each
 
     def _is_legal(self, copies: Collection[tuple[Operation, int]]) -> bool:
         """Whether no copy reads the old value of a state that has changed, unless it is small."""
@@ -240,12 +302,21 @@ def _of_block(memory: MemoryOfFunction, block: Block) -> MemoryOverTime:
     at.reverse()
     values: dict[SSAValue | Operation, Value] = {}
     for owner in (*block.args, *when.ops):
-        results = (owner,) if isinstance(owner, SSAValue) else owner.results
-        lives = tuple(memory.lives[v] for v in results if v in memory.lives)
+        lives = tuple(memory.lives[v] for v in _values_of(owner) if v in memory.lives)
         if lives:
-            readers = sorted(r.at for v in results for r in when.readers_in_any_shape(v))
+            readers = sorted(r.at for v in _values_of(owner) for r in when.readers_in_any_shape(v))
             values[owner] = Value(lives, tuple(readers))
     inside = {op for op in memory.moments if op.parent is block and op in values}
+    relaid: dict[SSAValue | Operation, list[SharedCopy]] = {}
+    live = memory.live.copy()
+    for each in memory.relaid:
+        if all(op.parent is block for op in each.readers):
+            readers = tuple(sorted(when.index[op] for op in each.readers))
+            copy = SharedCopy(readers, each.bytes, each.cycles)
+            owner = each.value.owner
+            source = owner if isinstance(owner, Operation) else each.value
+            relaid.setdefault(source, []).append(copy)
+            _keep_between(live, at, readers, copy.bytes)
     stores: dict[str, int] = {}
     for i, op in enumerate(when.ops):
         if isinstance(op, nn.StoreOp):
@@ -255,16 +326,48 @@ def _of_block(memory: MemoryOfFunction, block: Block) -> MemoryOverTime:
         values,
         {op: memory.cycles[op] for op in inside},
         {op: memory.own[op] for op in inside},
-        memory.live,
+        live,
         memory.temporary,
         tuple(at),
         stores,
+        relaid,
     )
+
+
+def _keep_between(live: Bytes, at: Sequence[int], readers: Iterable[int], size: int) -> None:
+    """Add the bytes of a copy between the first and the last of its readers.
+
+    At the moments of the readers, the copy counts as theirs.
+    """
+    for first, last in pairwise(at[i] for i in readers):
+        live[first + 1 : last] += size
+
+
+def _joined(stays: Iterable[list[int]], places: AbstractSet[int]) -> list[list[int]]:
+    """Stays, each joined with the one before it unless it has one of some places."""
+    found: list[list[int]] = []
+    for stay in stays:
+        if found and places.isdisjoint(stay):
+            found[-1] += stay
+        else:
+            found.append(stay)
+    return found
+
+
+def _values_of(source: SSAValue | Operation) -> Sequence[SSAValue]:
+    """The values that an operation makes, or the value itself."""
+    return (source,) if isinstance(source, SSAValue) else source.results
 
 
 def bytes_once(value: SSAValue) -> int:
     """The bytes of all elements of a value, without replicas."""
     return prod(nn.shape_of(value)) * numpy_dtype(nn.element_of(value)).itemsize
+
+
+def operands(op: Operation) -> Iterator[SSAValue | Operation]:
+    """What makes each operand of an operation."""
+    for value in op.operands:
+        yield value.op if isinstance(value, OpResult) else value
 
 
 def sources(op: Operation) -> Iterator[SSAValue | Operation]:

@@ -19,18 +19,23 @@ class Recomputed:
     """One choice, with its estimated effect at the time of choosing.
 
     Attributes:
-        nodes, apart: as of the pass recompute.
+        nodes, apart, anew: as of the pass recompute.
         bytes: what it saves on the fullest tile at its fullest moment.
         cycles: what it costs.
     """
 
     nodes: tuple[str, ...]
     apart: tuple[str, ...]
+    anew: tuple[str, ...]
     bytes: int
     cycles: int
 
     def __str__(self) -> str:
-        what = [*self.nodes, *(f"{name} for each reader" for name in self.apart)]
+        what = [
+            *self.nodes,
+            *(f"{name} for each reader" for name in self.apart),
+            *(f"layouts for {name}" for name in self.anew),
+        ]
         return f"{', '.join(what)}: {self.bytes:,} bytes for {self.cycles:,} cycles"
 
 
@@ -42,6 +47,7 @@ def write_recomputed(module: ModuleOp, choices: tuple[Recomputed, ...]) -> None:
                 {
                     "nodes": ArrayAttr(map(StringAttr, each.nodes)),
                     "apart": ArrayAttr(map(StringAttr, each.apart)),
+                    "anew": ArrayAttr(map(StringAttr, each.anew)),
                     "bytes": IntegerAttr(each.bytes, i64),
                     "cycles": IntegerAttr(each.cycles, i64),
                 }
@@ -61,9 +67,9 @@ def read_recomputed(module: ModuleOp) -> tuple[Recomputed, ...]:
         if isinstance(each, DictionaryAttr):
             numbers = [each.data.get(key) for key in ("bytes", "cycles")]
             size, cycles = (n.value.data if isinstance(n, IntegerAttr) else -1 for n in numbers)
-            nodes, apart = _names(each.data.get("nodes")), _names(each.data.get("apart"))
+            nodes, apart, anew = (_names(each.data.get(k)) for k in ("nodes", "apart", "anew"))
             if min(size, cycles) >= 0:
-                found.append(Recomputed(nodes, apart, size, cycles))
+                found.append(Recomputed(nodes, apart, anew, size, cycles))
     return tuple(found)
 
 

@@ -10,6 +10,7 @@ from training import training_step
 
 from abele.ir.errors import DoesNotFit, InputError
 from abele.tools import Executable, Training, compile_model
+from abele.tools.driver.recomputation import automatic
 
 TARGET = "tiny:8"
 LAYERS = 6
@@ -45,6 +46,13 @@ def test_a_program_over_the_bound_is_brought_below_it(step: Path, kept: Executab
     before, after = kept.run(inputs), exe.run(inputs)
     for name, value in before.items():
         assert after[name] == pytest.approx(value, rel=1e-4, abs=1e-4)
+
+
+def test_a_copy_that_waits_is_given_up_before_a_value(step: Path, kept: Executable):
+    # Copying weights to the layout of a reader again costs less than a convolution.
+    exe = compile_model(step, TARGET, recompute=f"auto:{kept.memory.max_tile_bytes - 4000}")
+    assert any(each.anew for each in exe.recomputed)
+    assert not any(each.nodes for each in exe.recomputed)
 
 
 def test_a_lower_bound_computes_no_less_again(step: Path, kept: Executable):
@@ -138,3 +146,36 @@ def test_what_is_computed_again_drops_and_rounds_the_same_elements_to_the_bit(ho
         assert second["loss"] == pytest.approx(first["loss"], rel=1e-6)
         for name, state in kept.states.items():
             assert again.states[name].tobytes() == state.tobytes()
+
+
+def deep() -> onnx.ModelProto:
+    """Layers with dropout that the published schedule makes smaller."""
+    nodes = [node("Gemm", "x w0", "a0", transB=1)]
+    for i in range(4):
+        nodes.append(node("Relu", f"a{i}", f"r{i}"))
+        nodes.append(node("Dropout", f"r{i} ratio", f"d{i}"))
+        nodes.append(node("Gemm", f"d{i} w{i + 1}", f"a{i + 1}", transB=1))
+    weights = {f"w{i}": random((24, 24), i, 0.2) for i in range(5)}
+    weights["ratio"] = np.array(0.25, np.float32)
+    return model(nodes, {"x": [64, 24]}, ["a4"], weights)
+
+
+@pytest.mark.parametrize("rounds", [automatic.ROUNDS, 0])
+def test_the_compiler_does_no_worse_than_the_published_schedule(
+    rounds: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(automatic, "ROUNDS", rounds)
+    train = Training(loss="mean_square", learning_rate=0.1)
+
+    def compiled(recompute: str) -> Executable:
+        return compile_model(deep(), "tiny:4", train=train, recompute=recompute, cache=False)
+
+    published = compiled("sqrt")
+    bound = published.memory.max_tile_bytes
+    assert bound < compiled("").memory.max_tile_bytes
+    own = compiled(f"auto:{bound}")
+    assert own.memory.max_tile_bytes <= bound
+    assert own.profile["cycles"] <= published.profile["cycles"]
+    assert own.recomputed
+    # Without own choices, the schedule itself is taken.
+    assert (own.profile["cycles"] == published.profile["cycles"]) == (rounds == 0)

@@ -1,6 +1,7 @@
 from collections import Counter
 from fnmatch import fnmatch
 
+import numpy as np
 import pytest
 from some_tensors import context
 from training import training_step
@@ -17,6 +18,7 @@ from abele.tools.driver.recomputation.memory_over_time import (
     Asked,
     MemoryOverTime,
     memory_over_time,
+    operands,
 )
 
 TARGET = "tiny:8"
@@ -72,7 +74,35 @@ def test_a_value_that_is_computed_again_is_not_live_while_it_waits(memory):
     place = after.copies[-1][1]
     first, *_ = memory.values[op].readers
     between = slice(memory.at[first] + 1, memory.at[place])
-    assert (before.live - after.live)[between].tolist() == [memory.values[op].bytes] * (
-        between.stop - between.start
-    )
-    assert after.cycles == memory.cycles[op] * len(after.copies)
+    # A copy of the weight, in the layout that the convolution reads, waits no longer either.
+    ((shared,),) = [memory.relaid[s] for s in operands(op) if s in memory.relaid]
+    assert memory.at[shared.readers[0]] < between.start
+    assert memory.at[shared.readers[1]] >= between.stop
+    assert (before.live - after.live)[between].tolist() == [
+        memory.values[op].bytes + shared.bytes
+    ] * (between.stop - between.start)
+    assert after.cycles == memory.cycles[op] * len(after.copies) + shared.cycles
+
+
+def test_the_estimated_peak_is_what_the_program_takes(tmp_path):
+    path = tmp_path / "step.mlir"
+    path.write_text(training_step(6, 8, 16))
+    exe = compile_model(path, TARGET, unbounded=True, cache=False)
+    kept = exe.stages.plans
+    assert kept is not None
+    found = memory_over_time(fused(kept.module), exe.target)
+    assert found is not None
+    takes = exe.memory.max_tile_bytes - exe.target.memory.reserved_bytes
+    assert found.with_again().peak == pytest.approx(takes, rel=0.1)
+
+
+def test_a_copy_that_operators_share_waits_unless_the_late_one_copies_again(memory):
+    (shared, *_), *_ = memory.relaid.values()
+    first, last = shared.readers
+    reader = memory.when.ops[last]
+    assert (reader, shared) in list(memory.next_readers(memory.at[first] + 1))
+    before, after = memory.with_again(), memory.with_again(Asked(anew=frozenset([reader])))
+    less = np.zeros_like(before.live)
+    less[memory.at[first] + 1 : memory.at[last]] = shared.bytes
+    assert (before.live - after.live).tolist() == less.tolist()
+    assert after.cycles == shared.cycles > 0
