@@ -44,6 +44,7 @@ PASSES: dict[str, str] = {
     "narrow-partials": "abele.passes.narrow_partials:NarrowPartials",
     "round-stores": "abele.passes.round_stores:RoundStores",
     "narrow-floats": "abele.passes.narrow_floats:NarrowFloats",
+    "narrow-products": "abele.passes.narrow_products:NarrowProducts",
 }
 """Each of abele's passes as "module:Class", imported on first use."""
 

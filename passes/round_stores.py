@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..backends.target import DEFAULT_TARGET, named_target, resolve_target
 from ..dialects import nn
+from ..dialects.dtypes import QUARTERS
 from ..dialects.levels import NN
 from ..dialects.nn.group import GROUP
 from ..dialects.scalar_functions import FUNCTIONS
@@ -40,7 +41,8 @@ class RoundStores(ModulePass):
     It belongs behind the decisions about groups: a group keeps its values in float32, so only its
     result is rounded. The result becomes float32, and a rounding and a cast follow it, in the same
     group. Results that need no rounding are left, such as those of a maximum or a move. So are
-    results of operations that nothing can follow in a group: they are rounded to nearest.
+    results of operations that nothing can follow in a group: they are rounded to nearest. A cast
+    to an 8-bit float is rounded stochastically too.
 
     The words that round stochastically depend on the seed, the number of the run, a key of the
     operation and the place of the element: on nothing that a plan, a group or a copy of the
@@ -74,7 +76,9 @@ class RoundStores(ModulePass):
             return
         rewriting = _Rewriting(op, self.rounding, rule)
         for each in _stores(op):
-            if may_rewrite():
+            # A cast to 8 bits rounds to nearest, and gives NaN beyond the range, under every rule.
+            is_quarter = nn.element_of(each.last.results[0]) in QUARTERS
+            if not (is_quarter and self.rounding == "nearest") and may_rewrite():
                 with Edit(source_at("round the result", RoundStores.apply), each.last) as edit:
                     rewriting.round(each, edit)
         rewriting.words.count()
@@ -104,7 +108,7 @@ class _Store:
 
 
 def _stores(module: ModuleOp) -> list[_Store]:
-    """The results of 16 bits that rounding may change, in program order."""
+    """The results of 16 and of 8 bits that rounding may change, in program order."""
     every = operations(module)
     blocks = dict.fromkeys(op.parent for op in every)
     groups = [g for block in blocks if block is not None for g in nn.groups_of(block)]
@@ -130,7 +134,8 @@ def _needs_rounding(store: _Store) -> bool:
 
 
 def _is_narrow(value: SSAValue) -> bool:
-    return isinstance(nn.element_of(value), Float16Type | BFloat16Type)
+    element = nn.element_of(value)
+    return isinstance(element, Float16Type | BFloat16Type) or element in QUARTERS
 
 
 def _is_float(value: SSAValue) -> bool:
@@ -173,9 +178,15 @@ class _Rewriting:
         # A function gets its numbers, and so a new type, while its results still have theirs.
         self._draw(last, edit)
         if isinstance(last, nn.CastOp):
-            made: list[Operation] = [self._rounding(last.operand, narrow, last, edit)]
-            edit.insert(made[0], InsertPoint.before(last))
-            edit.set_operand(last, 0, made[0].results[0])
+            made: list[Operation] = []
+            if nn.element_of(last.operand) != f32:
+                made.append(nn.CastOp(last.operand, f32))
+                made[0].location = at(last, "widen")
+            value = made[0].results[0] if made else last.operand
+            made.append(self._rounding(value, narrow, last, edit))
+            for op in made:
+                edit.insert(op, InsertPoint.before(last))
+            edit.set_operand(last, 0, made[-1].results[0])
             self._join(before, [*made, last], edit)
             return
         result = last.results[0]
@@ -206,14 +217,15 @@ class _Rewriting:
     def _rounding(
         self, value: SSAValue, narrow: Attribute, source: Operation, edit: Edit
     ) -> Operation:
+        rule = Overflow.NAN if narrow in QUARTERS else self.rule
         if self.rounding == "nearest":
-            made: Operation = nn.ToNearestOp(value, narrow, self.rule)
+            made: Operation = nn.ToNearestOp(value, narrow, rule)
         else:
             block = source.parent
             assert block is not None
             places = self.places.of(block, nn.shape_of(value), edit)
             words = self.words.of(block, edit)
-            made = nn.StochasticOp(value, places, words, self._key(source), narrow, self.rule)
+            made = nn.StochasticOp(value, places, words, self._key(source), narrow, rule)
         made.location = at(source, "round")
         return made
 

@@ -28,6 +28,7 @@ PRESET_VALUES: Mapping[str, Mapping[str, Own]] = {
         "memory.bytes_per_tile": Own(262_144, "assumed: Mk1's"),
         "memory.reserved_bytes": Own(16_384, f"assumed: {_RESERVED}"),
         "rounding.overflow": Own(0, "assumed: IEEE 754"),
+        "amp.float8_float16.units": Own(16, "assumed: the C600's, so that tests reach them"),
     },
     # GC2. Its clock and MAC rates follow from the published peaks.
     "mk1": {

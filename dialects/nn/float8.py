@@ -3,7 +3,7 @@
 An element q of such a tensor stands for q * 2^scale. The scale is no part of the type, because it
 decides no byte. It lives beside the tensor, as a number of the operations that write and read it:
 
-- `quartered` writes: it divides by 2^scale, rounds, and casts;
+- `quartered` writes: it divides by 2^scale, limits, and casts;
 - `widened` reads: it casts, and multiplies by 2^scale;
 - a product of two such tensors has the sum of both scales as its `scale`: see `ContractionOp`.
 
@@ -11,12 +11,12 @@ A constant is folded into its elements (`stored`). A scale that only a run knows
 other value, by which ordinary operations multiply before and after (`nn.mul`).
 
     %1 = nn.scale %x by 32.0 : (tensor<4xf32>) -> tensor<4xf32>
-    %2 = nn.to_nearest %1 digits 4.0 least -7.0 largest 240.0 overflow 1.0
-        : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = nn.clip %1 to -240.0, 240.0 : (tensor<4xf32>) -> tensor<4xf32>
     %q = nn.cast %2 : (tensor<4xf32>) -> tensor<4xf8E4M3FNUZ>
 
-Values are rounded once, from float32, so no double rounding needs a sticky bit. Later passes
-compute these operations in one codelet, together with what makes or reads the values.
+The cast rounds to nearest, once, from float32, so no double rounding needs a sticky bit. The pass
+round-stores lets it round stochastically. Later passes compute these operations in one codelet,
+together with what makes or reads the values.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...ir.support.number_formats import SCALES, NumberFormat, Overflow, format_of, scaled
+from ...ir.support.number_formats import SCALES, NumberFormat, format_of, scaled
 from ..dtypes import QUARTERS, numpy_dtype
 from .base import element_of
-from .elementwise import CastOp, ScaleOp, ToNearestOp
+from .elementwise import CastOp, ClipOp, ScaleOp
 
 
 def check_scale(scale: int) -> None:
@@ -49,7 +49,7 @@ def quarter_format(element: Attribute) -> NumberFormat:
 
 
 def quartered(
-    value: SSAValue, element: Attribute, scale: int, overflow: Overflow = Overflow.CLIP
+    value: SSAValue, element: Attribute, scale: int, *, saturates: bool = True
 ) -> list[Operation]:
     """The operations, in order, that turn floats into 8-bit floats; the last one has the result.
 
@@ -57,16 +57,17 @@ def quartered(
 
     Args:
         scale: its exponent. Values up to 2^scale times the largest number of the type are kept.
-        overflow: what larger ones become: the largest number, or NaN.
+        saturates: whether larger ones become the largest number; otherwise they become NaN.
     """
     check_scale(scale)
-    _ = quarter_format(element)
+    largest = quarter_format(element).largest
     made: list[Operation] = []
     if element_of(value) != f32:
         made.append(CastOp(value, f32))
     if scale:
         made.append(ScaleOp(_last(made, value), 2.0**-scale))
-    made.append(ToNearestOp(_last(made, value), element, overflow))
+    if saturates:
+        made.append(ClipOp(_last(made, value), -largest, largest))
     made.append(CastOp(_last(made, value), element))
     return made
 

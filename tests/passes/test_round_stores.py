@@ -352,3 +352,19 @@ def test_steps_of_training_have_the_same_bits_one_by_one_and_in_one_run(
         assert array.tobytes() == several.states[name].tobytes()
         want = EXPECTED.setdefault(name, array)
         assert array.tobytes() == want.tobytes()
+
+
+def test_a_cast_to_8_bits_rounds_stochastically_between_its_two_neighbours():
+    text = """
+    func.func @main(%x: tensor<4096xf16>) -> tensor<4096xf8E4M3FNUZ> {
+      %0 = nn.cast %x : (tensor<4096xf16>) -> tensor<4096xf8E4M3FNUZ>
+      func.return %0 : tensor<4096xf8E4M3FNUZ>
+    }"""
+    module = rounded(text)
+    assert len(roundings(module)) == 1
+    # 1.0625 lies in the middle of 1 and 1.125.
+    values = {"arg0": np.full(4096, 1.0625, np.float16)}
+    got = run_reference(module, values).outputs["out0"].astype(np.float64)
+    assert set(got) == {1.0, 1.125}
+    assert abs((got == 1).mean() - 0.5) < 4 * 0.5 / 64
+    assert not roundings(rounded(text, "rounding=nearest overflow=clip"))

@@ -118,7 +118,8 @@ class Compilation:
         typer.Option(
             "--precision",
             help="Compute a float32 model in 16 bits, except for sums: the pass narrow-floats "
-            "before all others. Training keeps weights in float32, unless the precision is pure.",
+            "before all others. Training keeps weights in float32, unless the precision is pure. "
+            "float8 also multiplies 8-bit floats: the pass narrow-products.",
         ),
     ] = None
     rounding: Annotated[

@@ -75,15 +75,16 @@ PROGRAMS = Kind(
 
 EXAMPLE = Kind(lambda value: isinstance(value, Example), "shapes")
 
-Precision = Literal["float16", "bfloat16", "pure-float16", "pure-bfloat16"]
+Precision = Literal["float16", "bfloat16", "float8", "pure-float16", "pure-bfloat16"]
 
 NARROW: Mapping[str, str] = {
     "float16": "narrow-floats{to=f16}",
     "bfloat16": "narrow-floats{to=bf16}",
+    "float8": "narrow-floats{to=f16},narrow-products",
     "pure-float16": "narrow-floats{to=f16 states=narrow}",
     "pure-bfloat16": "narrow-floats{to=bf16 states=narrow}",
 }
-"""The pass that makes a float32 program compute in a precision."""
+"""The passes that make a float32 program compute in a precision."""
 
 ROUNDINGS = ("nearest", "stochastic")
 
@@ -159,7 +160,8 @@ class Request:
             lead there; "" for all of them.
         precision: float16 or bfloat16, in which a float32 program computes, except for sums: the
             pass narrow-floats before all others. Training keeps weights in float32, unless the
-            precision is pure-float16 or pure-bfloat16.
+            precision is pure-float16 or pure-bfloat16. float8 is float16, and 8-bit floats for the
+            operands of products: the pass narrow-products.
         rounding: how results of 16 bits are rounded, nearest or stochastic; they then overflow as
             the target does. By default to nearest, and to infinities.
         partials: the type in which sums of products of float16 are kept between their parts:
