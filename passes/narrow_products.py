@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import DenseArrayBase, Float16Type, Float32Type, f16, f32, i64
+from xdsl.dialects.builtin import DenseArrayBase, Float16Type, Float32Type, IntegerType, f16, f32
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ..dialects import nn
@@ -21,7 +21,7 @@ from ..ir.phases import BACKWARD, Phases
 from ..ir.provenance import at, locate, place
 from ..ir.rewriting import may_rewrite
 from ..ir.support.errors import InputError
-from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass, Rewriter
+from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass, Rewriter, isa
 from ..ir.xdsl.walk import operations
 from .decompose import replace_by_parts
 
@@ -195,8 +195,9 @@ class _Narrowing:
 def _before_halving(value: SSAValue) -> SSAValue:
     """The float32 value that a value is a cast of, so that it is rounded once; else the value."""
     op = value.owner
-    is_half = isinstance(op, nn.CastOp) and nn.element_of(value) == f16
-    return op.operand if is_half and nn.element_of(op.operand) == f32 else value
+    if not isinstance(op, nn.CastOp) or nn.element_of(value) != f16:
+        return value
+    return op.operand if nn.element_of(op.operand) == f32 else value
 
 
 def _source(value: SSAValue) -> Operation | None:
@@ -218,9 +219,10 @@ def _least(array: NDArray[Any], element: Attribute, op: Operation) -> int:
 
 def _given(op: nn.ContractionOp, given: Attribute, operand: int) -> int:
     count = len(op.operands)
-    if not isinstance(given, DenseArrayBase) or given.elt_type != i64 or len(given) != count:
+    numbers = given.get_values() if isa(given, DenseArrayBase[IntegerType]) else ()
+    if len(numbers) != count:
         raise InputError(
             f"{op.name} at {place(op)}: {SCALES_OF_OPERANDS} {given}; need {count} exponents, as "
             "in array<i64: -3, -6>"
         )
-    return int(given.get_values()[operand])
+    return numbers[operand]
