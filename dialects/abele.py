@@ -33,12 +33,13 @@ from ..ir.geometry.space import (
 )
 from ..ir.printer import TextPrinter
 from ..ir.support.hash_once import hash_once
+from ..ir.support.number_formats import Overflow
 from ..ir.support.same_number import same_number
 from ..ir.upstream import AttrParser, ParseError, Printer, VerifyException
 from .along import Along
 from .blob_attr import BlobAttr
 from .numbers import number_text, parse_number
-from .structured import FURTHER, Body, Stage
+from .structured import FURTHER, Body, Narrow, Stage
 
 T = TypeVar("T")
 
@@ -415,12 +416,33 @@ def _along_text(along: Along) -> str:
     return f" along {along.name}{flags}"
 
 
+def _parse_narrow(parser: AttrParser) -> Narrow | None:
+    """Parse how a sum is merged in the type of its operands: `narrow`, `narrow 16 clip`; None
+    without it.
+    """
+    if parser.parse_optional_keyword("narrow") is None:
+        return None
+    terms = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+    rule = parser.parse_optional_keyword("clip") or parser.parse_optional_keyword("nan")
+    overflow = Overflow.INFINITY if rule is None else Overflow[rule.upper()]
+    try:
+        return Narrow(1 if terms is None else terms, overflow)
+    except ValueError as error:
+        parser.raise_error(str(error))
+
+
+def _narrow_text(narrow: Narrow) -> str:
+    terms = "" if narrow.terms == 1 else f" {narrow.terms}"
+    rule = "" if narrow.overflow is Overflow.INFINITY else f" {narrow.overflow.name.lower()}"
+    return f" narrow{terms}{rule}"
+
+
 @irdl_attr_definition
 class BodyAttr(_Value[Body]):
     """What happens at each point of an iteration space.
 
     Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>, #abele.body<mul sum then add>,
-    #abele.body<mul sum then sigmoid, mul(v0, v1)>, #abele.body<mul sum narrow>,
+    #abele.body<mul sum then sigmoid, mul(v0, v1)>, #abele.body<mul sum narrow 16 clip>,
     #abele.body<identity along sum reverse exclusive>,
     #abele.body<identity argmax>, #abele.body<members moments resumes unfinished>
     """
@@ -436,9 +458,10 @@ class BodyAttr(_Value[Body]):
         along = None if chained else _parse_along(parser)
         combiner = None if chained or along else parser.parse_optional_identifier()
         parameters = () if chained else _parse_parameters(parser)
-        narrow, resumes, unfinished = (
+        narrow = None if chained else _parse_narrow(parser)
+        resumes, unfinished = (
             not chained and parser.parse_optional_keyword(word) is not None
-            for word in ("narrow", "resumes", "unfinished")
+            for word in ("resumes", "unfinished")
         )
         chained = chained or parser.parse_optional_keyword("then")
         stages = parse_stages(parser) if chained else ()
@@ -449,7 +472,8 @@ class BodyAttr(_Value[Body]):
         body = self.data
         text = body.function + (f" {body.combiner}" if body.combiner else "")
         text += _along_text(body.along) if body.along else ""
-        text += _print_parameters(body.parameters) + (" narrow" if body.narrow else "")
+        text += _print_parameters(body.parameters)
+        text += "" if body.narrow is None else _narrow_text(body.narrow)
         text += " resumes" * body.resumes + " unfinished" * body.unfinished
         return f"{text} then {stages_text(body.then)}" if body.then else text
 

@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 
 from ..ir.geometry.space import AxisMap, Position, Space
 from ..ir.support.hash_once import hash_once
+from ..ir.support.number_formats import Overflow
 from ..ir.support.same_number import same_numbers
 from ..ir.upstream import Builder
 from .along import Along
@@ -128,6 +129,30 @@ def extras_of(stages: Sequence[Stage]) -> int:
     return sum(stage.extras for stage in stages)
 
 
+MOST_TERMS = 128
+"""The most terms between two roundings: so many are added in one order on every host."""
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """How the terms of a sum are merged in the type of its first operand, narrower than 32 bits.
+
+    Raises ValueError for less than one term, and for too many.
+
+    Attributes:
+        terms: how many terms are added before the sum is rounded to that type. An operator of nn
+            has 1, which allows a rounding after each term; the machine's units round less often.
+        overflow: what becomes of a sum that is too large.
+    """
+
+    terms: int = 1
+    overflow: Overflow = Overflow.INFINITY
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.terms <= MOST_TERMS:
+            raise ValueError(f"a rounding after {self.terms} terms; need 1 to {MOST_TERMS}")
+
+
 @dataclass(frozen=True)
 class Body:
     """What happens at each point of an iteration space.
@@ -141,8 +166,8 @@ class Body:
         parameters: constants of the function (a slope, an exponent).
         then: functions applied to every result element once its points are merged, in order. The
             operands are those of function, then the further operands of each stage.
-        narrow: whether points may be merged in the first operand's own type, if that is narrower
-            than 32 bits.
+        narrow: how points are merged in the first operand's own type, if that is narrower than 32
+            bits; None if they are merged in 32 bits.
         along: the scan or sort of the function's values along the whole dimension of the space;
             None if points are independent or merged.
         resumes: whether merging begins with further operands: the members that an earlier step has
@@ -154,7 +179,7 @@ class Body:
     combiner: str | None = None
     parameters: tuple[float, ...] = ()
     then: tuple[Stage, ...] = ()
-    narrow: bool = False
+    narrow: Narrow | None = None
     along: Along | None = None
     resumes: bool = False
     unfinished: bool = False

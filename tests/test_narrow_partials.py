@@ -5,8 +5,10 @@ from xdsl.dialects.builtin import StringAttr
 
 from abele.backends.target import resolve_target
 from abele.dialects import partition
+from abele.dialects.structured import Body, Narrow
 from abele.ir.context import AbeleContext
 from abele.ir.pass_manager import parse_pipeline
+from abele.ir.support.number_formats import Overflow
 from abele.ir.text import parse_module, print_module
 from abele.passes.pipelines import PASSES
 from abele.passes.planner.network import plan_network
@@ -60,6 +62,52 @@ def test_a_split_sum_leaves_partials_of_16_bits():
     computes = [op for op in module.walk() if isinstance(op, partition.ComputeOp)]
     assert len(computes) == 2
     assert {str(op.result.type.tensor.element_type) for op in computes} == {"f16"}
+
+
+def bodies(text: str, target: str) -> list[Body]:
+    module = parse_module(text, context())
+    module.attributes["abele.target"] = StringAttr(target)
+    for each in parse_pipeline("convert-nn-to-partition", PASSES):
+        each.apply(AbeleContext(), module)
+    return [op.body.data for op in module.walk() if isinstance(op, partition.ComputeOp)]
+
+
+def test_units_round_a_sum_after_each_pass_and_parts_are_merged_in_32_bits():
+    text = PRODUCT.format("narrow_partials " + PLAN)
+    parts, combine = bodies(text, "tiny:8")
+    assert (parts.narrow, combine.narrow) == (Narrow(16), None)
+    parts, _ = bodies(text, "tiny:8,amp.float16_float16.units=0")
+    assert parts.narrow == Narrow(1)
+
+
+def test_a_part_that_is_too_large_becomes_what_the_rounding_of_the_result_makes_of_it():
+    module = parse_module(PRODUCT.format("narrow_partials "), context())
+    for each in parse_pipeline("round-stores{rounding=nearest overflow=clip}", PASSES):
+        each.apply(AbeleContext(), module)
+    text = print_module(module, locations=False).replace(
+        "narrow_partials {", "narrow_partials " + PLAN[:-2] + ", "
+    )
+    parts, combine = bodies(text, "tiny:8")
+    assert (parts.narrow, combine.narrow) == (Narrow(16, Overflow.CLIP), None)
+
+
+def test_a_chain_begins_with_a_rounded_sum_even_of_one_product():
+    text = """
+    func.func @main(%a: tensor<4x1xf16>, %b: tensor<1x4xf16>, %c: tensor<4x4xf16>)
+        -> tensor<4x4xf16> {
+      %0 = nn.matmul %a, %b narrow_partials {group = 0}
+        : (tensor<4x1xf16>, tensor<1x4xf16>) -> tensor<4x4xf16>
+      %1 = nn.add %0, %c {group = 0} : (tensor<4x4xf16>, tensor<4x4xf16>) -> tensor<4x4xf16>
+      func.return %1 : tensor<4x4xf16>
+    }"""
+    a, b = np.full((4, 1), 3 + 2**-9, np.float16), np.full((1, 4), 5 + 2**-8, np.float16)
+    inputs = {"arg0": a, "arg1": b, "arg2": -(a * b)}
+    errors = {}
+    for narrow in ("narrow_partials ", ""):
+        made = parse_module(text.replace("narrow_partials ", narrow), context())
+        program = Program(made, context(), inputs, resolve_target("tiny:4"))
+        errors[narrow] = bounded_run(program).errors["out0"].max()
+    assert errors["narrow_partials "] > 1.9 * errors[""]
 
 
 def test_sums_of_32_bits_stay_as_they_are():

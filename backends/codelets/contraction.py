@@ -4,14 +4,16 @@ Each dimension is in one of four groups: in both operands and the result (batch)
 the result (left, right), or in both operands only (inner). Each cell is a matrix product of [left,
 inner] by [inner, right]. Operands whose strides BLAS cannot read are packed, a few cells at a time;
 for a convolution, this is im2col. Products of narrower floats are added in 32 bits, products of
-integers exactly. A constant factor of all products is applied to their sum: it is a power of two,
-so both give the same bits.
+integers exactly. A sum that is kept in 16 bits is rounded after as many products as the body says.
+A constant factor of all products is applied to their sum in between: it is a power of two, so both
+give the same bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -33,11 +35,14 @@ from .calls import (
     run_calls,
 )
 from .cells import Cells
-from .conversion import compute_dtype, convert_into
+from .conversion import FLOAT32, compute_dtype, convert_into
 from .elementwise import elementwise
-from .ordered import matmul_calls, scratch_elements
+from .ordered import WIDE, Sums, matmul_calls, scratch_elements
 from .reduction import reduction
 from .stamps import Stamp
+
+HALF = np.dtype(np.float16)
+"""The dtype in which products of 8-bit floats are added up."""
 
 FEW_PRODUCTS = 1024
 """Cells with a short side and at most so many products are multiplied and added term by term, which
@@ -191,12 +196,8 @@ def _matrix_products(
         # For a matrix and its own transpose, NumPy computes one half of the result only.
         first = replace(first, matrix=None)
     is_ordered = dtype == np.float32
-    factor = dtype.type(cells.body.product_factor)
-
-    def multiply(x: Array, y: Array, into: Array) -> list[Call]:
-        made = matmul_calls if is_ordered else _as_blas_does
-        scaling: list[Call] = [(np.multiply, (into, factor, into))] if factor != 1 else []
-        return made(x, y, into, scratch) + scaling
+    sums = sums_of(cells)
+    multiply = partial(matmul_calls, sums=sums) if is_ordered else _as_blas_does
 
     calls: list[Call] = []
     stamp = cells.stamps[is_swapped] if cells.stamps else None
@@ -211,19 +212,30 @@ def _matrix_products(
         )
         if matrix.matrix is None
     )
-    packed += scratch_elements(rows, columns, depth) if is_ordered else 0
+    packed += scratch_elements(rows, columns, depth, sums) if is_ordered else 0
     at_once = SCRATCH_BYTES // dtype.itemsize // packed if packed else prod(batch)
     for index in chunks(batch, max(1, at_once)):
         x = first.packed(index, (depth, rows), "first", dtype, scratch, calls).swapaxes(-1, -2)
         y = second.packed(index, (depth, columns), "second", dtype, scratch, calls)
         if out.matrix is not None:
-            calls += multiply(x, y, out.matrix[index])
+            calls += multiply(x, y, out.matrix[index], scratch)
             continue
         z = scratch.take("product", (*x.shape[:-1], columns), dtype)
-        calls += multiply(x, y, z)
+        calls += multiply(x, y, z, scratch)
         points = out.points[index]
         calls.append((_store, (z.reshape(points.shape), points)))
     return calls
+
+
+def sums_of(cells: Cells) -> Sums:
+    """How the products of cells are added up in float32."""
+    narrow, dtype = cells.body.narrow, cells.operands[0].dtype
+    if cells.body.is_scaled_product:
+        dtype = HALF
+    factor = cells.body.product_factor
+    if narrow is None or not is_floating(dtype) or dtype.itemsize >= FLOAT32.itemsize:
+        return replace(WIDE, factor=factor)
+    return Sums(narrow.terms, dtype, narrow.overflow, factor)
 
 
 def _as_blas_does(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:

@@ -3,7 +3,8 @@
 BLAS adds in an order that depends on the processor and on the sizes of the matrices, and often
 treats the last rows and columns differently. The machine's bytes must not depend on that. Each
 result is a chain of fused multiplications and additions, from zero, over at most TERMS terms. The
-sums of further chains are added to it in turn.
+sums of further chains are added to it in turn. A sum that is kept in a narrower type is rounded to
+that type after each chain.
 
 BLAS is used for sizes of matrices at which it adds in this order; each size is tried once. If BLAS
 does so only for a few rows, it is called with a few rows at a time. If it never does, NumPy
@@ -12,14 +13,19 @@ computes the chains.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from ...dialects.structured import MOST_TERMS
+from ...ir.support.number_formats import Overflow, limited
 from ...ir.support.strided import as_strided
 from .calls import Array, Call, Scratch
+from .conversion import convert_into, float_limits
 
-TERMS = 128
+TERMS = MOST_TERMS
 """Terms of one chain. BLAS cuts longer sums into pieces, which differ from host to host."""
 
 PIECES = (8, 4, 3, 2)
@@ -29,7 +35,27 @@ TRIALS, DISTINCT = 8, 4
 """Pairs of matrices in a trial, and the number of different rows and columns of each."""
 
 
-def matmul_calls(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
+@dataclass(frozen=True)
+class Sums:
+    """How the chains of a sum are added up.
+
+    Attributes:
+        terms: of one chain.
+        dtype: the narrower type to which the sum is rounded after each chain; None for float32.
+        overflow: what becomes of a sum that is too large for it.
+        factor: a power of two by which each product is multiplied.
+    """
+
+    terms: int = TERMS
+    dtype: np.dtype[Any] | None = None
+    overflow: Overflow = Overflow.INFINITY
+    factor: float = 1.0
+
+
+WIDE = Sums()
+
+
+def matmul_calls(x: Array, y: Array, out: Array, scratch: Scratch, sums: Sums = WIDE) -> list[Call]:
     """The calls that multiply batches of float32 matrices, with the same bytes on every host.
 
     Args:
@@ -38,26 +64,43 @@ def matmul_calls(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]
         out: (batch..., rows, columns), with contiguous rows.
     """
     if 1 in out.shape[-2:]:
-        return _at_least_two(x, y, out, scratch)
+        return _at_least_two(x, y, out, scratch, sums)
     calls: list[Call] = []
-    for first in range(0, x.shape[-1], TERMS):
-        left, right = x[..., first : first + TERMS], y[..., first : first + TERMS, :]
-        if first == 0:
-            calls += _chains(left, right, out)
-            continue
-        more = scratch.take("more", out.shape, out.dtype)
-        calls += [*_chains(left, right, more), (np.add, (out, more, out))]
+    for first in range(0, x.shape[-1], sums.terms):
+        left, right = x[..., first : first + sums.terms], y[..., first : first + sums.terms, :]
+        chain = scratch.take("more", out.shape, out.dtype) if first else out
+        calls += _chains(left, right, chain)
+        if sums.factor != 1:
+            calls.append((np.multiply, (chain, chain.dtype.type(sums.factor), chain)))
+        if first:
+            calls.append((np.add, (out, chain, out)))
+        if sums.dtype is not None:
+            narrow = scratch.take("narrow", out.shape, sums.dtype)
+            calls.append((round_through, (out, narrow, sums.overflow)))
     return calls
 
 
-def scratch_elements(rows: int, columns: int, depth: int) -> int:
+def round_through(values: Array, narrow: Array, overflow: Overflow) -> None:
+    """Round float32 values to nearest numbers of a narrower type, in place.
+
+    Args:
+        narrow: of that type; is overwritten.
+    """
+    convert_into(values, narrow)
+    np.copyto(values, narrow)
+    if overflow is not Overflow.INFINITY:
+        np.copyto(values, limited(values, float_limits(narrow.dtype).largest, overflow))
+
+
+def scratch_elements(rows: int, columns: int, depth: int, sums: Sums = WIDE) -> int:
     """Elements of scratch that the calls need for each product of a batch."""
     twice = 2 * depth * ((rows == 1) + (columns == 1))
     rows, columns = max(rows, 2), max(columns, 2)
-    return twice + rows * columns * ((twice > 0) + (depth > TERMS))
+    times = (twice > 0) + (depth > sums.terms) + (sums.dtype is not None)
+    return twice + rows * columns * times
 
 
-def _at_least_two(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
+def _at_least_two(x: Array, y: Array, out: Array, scratch: Scratch, sums: Sums) -> list[Call]:
     """The calls for a single row or column, which is doubled: BLAS adds vectors in other orders."""
     *batch, rows, columns = out.shape
     calls: list[Call] = []
@@ -70,7 +113,7 @@ def _at_least_two(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call
         calls.append((np.copyto, (own, y)))
         y = own
     twice = scratch.take("twice", (*batch, max(rows, 2), max(columns, 2)), out.dtype)
-    calls += matmul_calls(x, y, twice, scratch)
+    calls += matmul_calls(x, y, twice, scratch, sums)
     calls.append((np.copyto, (out, twice[..., :rows, :columns])))
     return calls
 

@@ -47,6 +47,7 @@ from .kernels.tables import (
     RIGHT,
     RIGHT_BYTES,
     RIGHT_TERMS,
+    ROUNDING,
     ROW_COUNT,
     ROW_OFFSETS,
     ROWS_KEPT,
@@ -80,12 +81,18 @@ SHORTEST_RUN = 4
 class Groups:
     """The axes of a batch of products by group, slowest first. Each axis is (size, stride of each
     array).
+
+    Attributes:
+        chain_terms: the terms of one chain of additions.
+        rounding: how a sum is rounded after each chain, one of ROUNDINGS; 0 if it is not.
     """
 
     batch: Sequence[int]
     left: Sequence[int]
     right: Sequence[int]
     inner: Sequence[int]
+    chain_terms: int = TERMS
+    rounding: int = 0
 
 
 View = tuple[Groups, Sequence[Array]]
@@ -255,6 +262,7 @@ class Offsets:
         rows: the offsets of rows in the left operand and in the result.
         columns: those of columns in the right operand and in the result.
         terms: those of terms in both operands.
+        sums: the terms of one chain, and how a sum is rounded after each, as in Groups.
     """
 
     arrays: Sequence[Array]
@@ -264,6 +272,7 @@ class Offsets:
     rows: tuple[Table, Table]
     columns: tuple[Table, Table]
     terms: tuple[Table, Table]
+    sums: tuple[int, int] = (TERMS, 0)
 
     @classmethod
     def of(cls, groups: Groups, arrays: Sequence[Array]) -> Offsets:
@@ -281,6 +290,7 @@ class Offsets:
             (_offsets(left, groups.left), _offsets(result, groups.left)),
             (_offsets(right, groups.right), _offsets(result, groups.right)),
             (_offsets(left, groups.inner), _offsets(right, groups.inner)),
+            (groups.chain_terms, groups.rounding),
         )
 
     def joined(self, other: Offsets) -> Offsets | None:
@@ -290,7 +300,9 @@ class Offsets:
         operands are, the rows of both. The joined operands must have the same distance in all
         products of the batch.
         """
-        if self.sizes != other.sizes or len(self.batch) != len(other.batch):
+        if (self.sizes, self.sums) != (other.sizes, other.sums) or len(self.batch) != len(
+            other.batch
+        ):
             return None
         if not _are_same(self.terms, other.terms):
             return None
@@ -445,7 +457,8 @@ class BoundProducts:
         result_runs, result_spans = _runs(column_results, found.sizes[2], self._width)
         head[[LEFT, RIGHT, RESULT]] = found.begin
         head[[LEFT_BYTES, RIGHT_BYTES, RESULT_BYTES]] = found.sizes
-        head[[CHAIN_TERMS, *CODES]] = TERMS, *compiled.CODES
+        head[[CHAIN_TERMS, ROUNDING]] = found.sums
+        head[[*CODES]] = compiled.CODES
         head[[ROW_COUNT, COLUMN_COUNT, TERM_COUNT]] = len(rows), len(columns), len(depth)
         head[PANEL_COUNT] = self._across
         columns, column_results = (np.pad(a, (0, LANES)) for a in (columns, column_results))

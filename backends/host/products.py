@@ -17,11 +17,13 @@ from ..codelets.contraction import (
     contraction,
     is_short,
     roles,
+    sums_of,
     swaps_sides,
 )
 from .bound_products import Groups, Products, View
 from .cells import HostCells
 from .chains import FLOAT_DTYPES
+from .kernels.tables import ROUNDINGS
 from .load import has_kernels
 
 FLOAT32 = FLOAT_DTYPES[0]
@@ -45,6 +47,8 @@ def _product_calls(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
     if not has_kernels("products"):
         return []
     is_swapped = swaps_sides(cells, groups)
+    sums = sums_of(cells)
+    rounding = 0 if sums.dtype is None else ROUNDINGS[sums.overflow.name]
 
     def viewed(seen: tuple[Array, ...], roles_: Roles | None) -> View | None:
         """The products of operands in these views; None if their sums would have other terms."""
@@ -53,7 +57,8 @@ def _product_calls(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
         left, right = roles_.left, roles_.right
         if is_swapped:
             seen, left, right = seen[::-1], right, left
-        return Groups(roles_.batch, left, right, groups.inner), (*seen, cells.result)
+        axes = roles_.batch, left, right, groups.inner
+        return Groups(*axes, sums.terms, rounding), (*seen, cells.result)
 
     def with_roles(seen: tuple[Array, ...]) -> View | None:
         return viewed(seen, roles(replace(cells, operands=seen)))

@@ -352,7 +352,8 @@ class _Writer:
 
     def _products_view(self, groups: Groups, arrays: Sequence[Array]) -> list[Any]:
         axes = (groups.batch, groups.left, groups.right, groups.inner)
-        return [[[int(d) for d in each] for each in axes], [self._view(a) for a in arrays]]
+        listed = [[int(d) for d in each] for each in axes]
+        return [[*listed, groups.chain_terms, groups.rounding], [self._view(a) for a in arrays]]
 
     def _bound(self, bound: BoundProducts) -> list[Any]:
         head, sizes, calls = bound.parts

@@ -47,7 +47,7 @@ class Merging:
         growth: the relative error of merging them.
         lost: the underflow error of the accumulator.
         largest: the largest number of the accumulator.
-        several: whether there is more than one term.
+        several: whether merging rounds: there is more than one term, or one in a narrow sum.
     """
 
     u: float
@@ -66,7 +66,14 @@ class Merging:
         computing = float_limits(roles.computing)
         tiny = 0.0 if roles.function.is_exact else computing.smallest_normal
         several = np.greater(terms, 1)
-        growth = np.where(several, np.expm1(terms * np.log1p(limits.roundoff)), 0.0)
+        steps = terms * np.log1p(limits.roundoff)
+        if limits.roundoff > computing.roundoff:
+            # The machine adds in the computing dtype, and rounds after each pass, also a single
+            # term.
+            several = np.greater(terms, 0)
+            roundings = np.minimum(terms, -(-roles.terms // roles.terms_of_a_pass))
+            steps = roundings * np.log1p(limits.roundoff) + terms * np.log1p(computing.roundoff)
+        growth = np.where(several, np.expm1(steps), 0.0)
         lost = several * limits.smallest_normal
         return Merging(computing.roundoff, tiny, terms, growth, lost, limits.largest, several)
 

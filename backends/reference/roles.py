@@ -32,6 +32,7 @@ class Roles:
         dtypes: of the function's operands.
         result_dtype: of the value before the chain.
         final_dtype: the dtype that the chain's last value is rounded to.
+        terms_of_a_pass: how many values are merged between two roundings of a narrow sum.
     """
 
     space: Space
@@ -46,6 +47,7 @@ class Roles:
     final_dtype: np.dtype[Any] = FLOAT32
     along: Along | None = None
     updates: bool = False
+    terms_of_a_pass: int = 1
 
     @property
     def merged_by(self) -> str | None:
@@ -228,6 +230,7 @@ def roles_of(
         final_dtype=result_dtype,
         along=body.along,
         updates=body.updates,
+        terms_of_a_pass=1 if body.narrow is None else body.narrow.terms,
     )
 
 

@@ -43,7 +43,7 @@ def evaluate_structure(
     Args:
         result: the index of the result.
         accumulator: the dtype in which sums and products are kept; by default the computing dtype,
-            or that of the first operand if the body allows narrow sums.
+            or that of the first operand if the body has narrow sums.
     """
     evaluation = _merging_evaluation(structure, operands, result_dtype)
     if evaluation is None:
@@ -87,7 +87,7 @@ def _accumulator(
     body = structure.body
     if body.is_scaled_product:
         return HALF
-    return operands[0].dtype if body.narrow else evaluation.roles.computing
+    return evaluation.roles.computing if body.narrow is None else operands[0].dtype
 
 
 def _merged(

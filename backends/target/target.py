@@ -171,6 +171,13 @@ class Target:
         units = table.get((operand, partials_name))
         return units if units is not None and units.units else None
 
+    def terms_of_a_pass(self, dtype_name: str) -> int:
+        """How many products of floats of 8 or 16 bits the conv units add before they round the sum
+        to 16 bits; 1 if the machine has no units that do."""
+        sums = "float16" if dtype_name.startswith("float8") else dtype_name
+        units = self.conv_units(dtype_name, sums)
+        return 1 if units is None else units.in_grain
+
     @property
     def chips(self) -> int:
         """How many chips of the preset have as many tiles; 1 for a preset that is no chip."""

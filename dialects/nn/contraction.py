@@ -16,7 +16,7 @@ from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
 from ..dtypes import QUARTERS, numpy_dtype
 from ..scalar_functions import SCALED
-from ..structured import Body, Structure
+from ..structured import Body, Narrow, Structure
 from .base import (
     INTEGER,
     INTEGERS,
@@ -150,7 +150,7 @@ class ContractionOp(ChainableOp, ABC):
         """What happens at each point."""
         if self.is_of_quarters:
             return Body(SCALED, "sum", (2.0**self.exponent,))
-        return Body("mul", "sum", narrow=self.narrow_partials is not None)
+        return Body("mul", "sum", narrow=None if self.narrow_partials is None else Narrow())
 
 
 class ConvolutionOp(ContractionOp, ABC):

@@ -28,7 +28,7 @@ from ..combiners import MEMBERS
 from ..coordinates import verify_coordinate_dtypes
 from ..dtypes import STORED, numpy_dtype
 from ..scalar_functions import ARITHMETIC, FUNCTIONS
-from ..structured import Body, Structure
+from ..structured import Body, Narrow, Structure
 from ..verify_structure import verify_results_cover, verify_structure
 from .base import (
     MOST_POSITIONS,
@@ -380,7 +380,7 @@ def _verify_combiner(structure: Structure) -> None:
         raise VerifyException("pick without a relation, which leaves one match; need a relation")
     if body.combiner is not None and body.function == "bitcast":
         raise VerifyException(f"{body.combiner} of bitcast; need it in an operation of its own")
-    if body.narrow and (body.function, body.combiner) != ("mul", "sum"):
+    if body.narrow and not body.is_product:
         raise VerifyException(f"narrow {body.function} {body.combiner}; need a sum of products")
     if body.is_scaled_product:
         raise VerifyException(
@@ -479,7 +479,9 @@ def compute(
     coordinates = tuple(
         each.coordinate(i, dims) for i, each in enumerate(operands) if isinstance(each, Index)
     )
-    body = Body(function, combiner, tuple(parameters), narrow=narrow, along=along)
+    body = Body(
+        function, combiner, tuple(parameters), narrow=Narrow() if narrow else None, along=along
+    )
     places = AccessMap(tuple(index.axis(index.dim.size, dims) for index in position))
     target = AccessMap(tuple(index.axis(index.dim.size, dims) for index in result))
     space = Space(

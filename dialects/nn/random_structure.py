@@ -24,7 +24,7 @@ from ...ir.geometry.space import (
 from ..along import SCANS, SORTS, Along
 from ..combiners import TUPLE_COMBINERS
 from ..scalar_functions import ARITHMETIC, FUNCTIONS, chainable
-from ..structured import Body, Stage, Structure
+from ..structured import Body, Narrow, Stage, Structure
 from .base import Shape, axis_map, tensor
 
 RULES: tuple[Outside, ...] = ("fill", "edge", "reflect", "wrap")
@@ -214,7 +214,7 @@ def _contraction(drawing: _Drawing) -> Structure:
     for _ in range(2):
         drawing.operand(drawing.element, range(len(drawing.dims)), (0.0,))
     stages = drawing.stages()
-    narrow = drawing.element == f16 and drawing.chance(0.2)
+    narrow = Narrow() if drawing.element == f16 and drawing.chance(0.2) else None
     return _structure(drawing, Body("mul", "sum", (), stages, narrow=narrow))
 
 

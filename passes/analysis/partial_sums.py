@@ -14,7 +14,7 @@ from ...backends.target import Target
 from ...dialects import nn
 from ...dialects.abele import BodyAttr
 from ...dialects.nn.contraction import ContractionOp
-from ...dialects.structured import Structured
+from ...dialects.structured import Narrow, Structured
 from ...ir.phases import FORWARD, UPDATE, Phases
 from ...ir.upstream import ModuleOp
 from ...ir.xdsl.walk import operations
@@ -30,20 +30,19 @@ def is_sum_of_halves(op: Operation) -> bool:
     """Whether an operation sums products of float16."""
     if not isinstance(op, ContractionOp | nn.ComputeOp):
         return False
-    body = op.structure().body
-    is_product = (body.function, body.combiner) == ("mul", "sum")
+    is_product = op.structure().body.is_product
     return is_product and isinstance(nn.element_of(op.operands[0]), Float16Type)
 
 
 def is_narrow(op: Operation) -> bool:
     """Whether an operation keeps its partial sums in 16 bits."""
-    return is_sum_of_halves(op) and isinstance(op, Structured) and op.structure().body.narrow
+    return isinstance(op, Structured) and op.structure().body.narrow is not None
 
 
 def write_narrow(op: Operation, *, narrow: bool) -> None:
     """Let a sum of products keep its partial sums in 16 bits, or in 32."""
     if isinstance(op, nn.ComputeOp):
-        op.properties["body"] = BodyAttr(replace(op.body.data, narrow=narrow))
+        op.properties["body"] = BodyAttr(replace(op.body.data, narrow=Narrow() if narrow else None))
     elif narrow:
         op.properties["narrow_partials"] = UnitAttr()
     else:
@@ -63,8 +62,7 @@ def error_of_halves(op: Operation, target: Target) -> float:
     products = 1
     for d in space.of_kind("reduction"):
         products *= space.dims[d].size
-    units = target.conv_units(HALF, HALF)
-    roundings = -(-products // (1 if units is None else units.in_grain)) + 1
+    roundings = -(-products // target.terms_of_a_pass(HALF)) + 1
     return expm1(roundings * log1p(UNIT_ROUNDOFF))
 
 

@@ -17,19 +17,23 @@ becomes, if the last of the split dimensions is merged,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...backends.prices.workload import left_dtypes
+from ...backends.target import Target
 from ...dialects import partition
 from ...dialects.abele import Plan
 from ...dialects.dtypes import element_type, numpy_dtype
 from ...dialects.partition import laid_out, partition_type
-from ...dialects.structured import Movement, Structure, Structured
+from ...dialects.scalar_functions import FUNCTIONS
+from ...dialects.structured import MOST_TERMS, Movement, Narrow, Structure, Structured
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
+from ...ir.support.number_formats import Overflow
 from ..plans.derive import combining, compute_layouts, final_layout, leaves_partials, refined
 from ..plans.fused import operator_name
 from ..plans.planned import plan_of
@@ -44,16 +48,36 @@ Tensors: TypeAlias = "Sequence[TensorType[Attribute]]"
 """The types of results, at nn."""
 
 
+ROUNDINGS = frozenset(name for name, each in FUNCTIONS.items() if each.rounds)
+"""The functions that round to a narrower type. The last of their constants is an Overflow."""
+
+
 def convert_structured(op: Operation, new: ToPartition) -> None:
     """A structured operator becomes computes, as its plan says."""
     assert isinstance(op, Structured)
     values = [(f"in{i}", value) for i, value in enumerate(new.operands(op))]
     try:
         tensors = [tensor_of(result) for result in op.results]
-        results = _operator(new, values, op.structure(), plan_of(op), tensors)
+        structure = _as_machine_rounds(op.structure(), values, new.types.homes.target)
+        results = _operator(new, values, structure, plan_of(op), tensors)
     except ValueError as error:
         raise InputError(f"{operator_name(op)} at {place(op)}: {error}") from None
     new.become(op, results)
+
+
+def _as_machine_rounds(structure: Structure, values: Values, target: Target) -> Structure:
+    """A structure whose narrow sums are rounded as often as the machine's units do it.
+
+    A sum that becomes too large is what a rounding in the chain makes of it.
+    """
+    body = structure.body
+    if body.narrow is None and not body.is_scaled_product:
+        return structure
+    dtype = numpy_dtype(partition_type(values[0][1]).tensor.element_type)
+    rules = [each.parameters[-1] for each in body.then if each.function in ROUNDINGS]
+    overflow = Overflow(int(rules[0])) if rules else Overflow.INFINITY
+    narrow = Narrow(min(target.terms_of_a_pass(dtype.name), MOST_TERMS), overflow)
+    return replace(structure, body=replace(body, narrow=narrow))
 
 
 def convert_movement(op: Operation, new: ToPartition) -> None:

@@ -219,7 +219,8 @@ def _combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     extras = (a.renamed(axis_of) for a in old.operands[structure.own_operands :])
     kinds = structure.body.member_kinds
     function = MEMBERS if kinds else "identity"
-    body = replace(structure.body, function=function, parameters=(), resumes=False)
+    # Parts are merged in 32 bits, whatever type they are held in.
+    body = replace(structure.body, function=function, parameters=(), narrow=None, resumes=False)
     partials = (operand,) * max(len(kinds), 1)
     results = (result, *(a.renamed(axis_of) for a in old.results[1:]))
     merged = Structure(Space(dims, (*partials, *extras), results), body)

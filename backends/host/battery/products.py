@@ -4,12 +4,14 @@ parts."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
+from ....ir.support.number_formats import Overflow
 from ...codelets.calls import Array, Scratch, address
-from ...codelets.ordered import TERMS, fused_matmul
+from ...codelets.ordered import TERMS, WIDE, Sums, fused_matmul, round_through
 from ...codelets.stamps import History
 from ..bound_products import (
     LEAST_PANELS,
@@ -20,7 +22,7 @@ from ..bound_products import (
     Products,
     join_products,
 )
-from ..kernels.tables import LANES
+from ..kernels.tables import LANES, ROUNDINGS
 from ..load import kernels
 from .comparing import ONE_UNIT, Battery, compare, filled, make, need, numbers, room, unit_count
 
@@ -88,23 +90,31 @@ def _arrays(x: Array, y: Array, out: Array) -> Sequence[Array]:
     return [_over_all(x, rank), _over_all(y, rank - 2), _over_all(out, rank - 1)]
 
 
-def _sums(x: Array, y: Array) -> Array:
+def _sums(x: Array, y: Array, sums: Sums = WIDE) -> Array:
     """The product of two matrices, added in the machine's order."""
     total = np.zeros((len(x), y.shape[1]), np.float32)
     left, right = x.astype(np.float32), y.astype(np.float32)
     with np.errstate(all="ignore"):
-        for first in range(0, x.shape[1], TERMS):
-            part = np.empty_like(total)
-            fused_matmul(left[:, first : first + TERMS], right[first : first + TERMS], part)
+        for first in range(0, x.shape[1], sums.terms):
+            part, end = np.empty_like(total), first + sums.terms
+            fused_matmul(left[:, first:end], right[first:end], part)
             total = part if first == 0 else total + part
+            if sums.dtype is not None:
+                round_through(total, np.empty(total.shape, sums.dtype), sums.overflow)
     return total
 
 
 def _check(
-    case: str, x: Array, y: Array, out: Array, expected: Array, in_units: bool = False
+    case: str,
+    x: Array,
+    y: Array,
+    out: Array,
+    expected: Array,
+    in_units: bool = False,
+    groups: Groups = MATRICES,
 ) -> None:
     """Multiply two matrices into an array from `room`, and compare."""
-    call = BoundProducts(Offsets.of(MATRICES, _arrays(x, y, out)))
+    call = BoundProducts(Offsets.of(groups, _arrays(x, y, out)))
     if in_units:
         _, _, (_, _, multiply) = call.parts
         need(case, unit_count([(multiply, ())]) > 1, ONE_UNIT)
@@ -283,6 +293,32 @@ def places_and_types() -> int:
     return count
 
 
+def narrow_sums() -> int:
+    """Sums that are rounded to float16 after each chain of terms, some of which are too large."""
+    rows, columns = _panel()
+    count = 0
+    sizes = (
+        (rows + 2, 1, columns + 4),
+        (rows - 1, 37, LANES + 9),
+        (rows, 300, LANES + 1),
+        (3, 48, 9),
+    )
+    for (height, terms, width), rule, length in product(sizes, Overflow, (1, 5, 16, TERMS)):
+        x, y = (
+            numbers(seed, shape, np.float16)
+            for seed, shape in ((13, (height, terms)), (14, (terms, width)))
+        )
+        x[0, : terms // 2] *= 2.0**14
+        sums = Sums(length, np.dtype(np.float16), rule)
+        groups = replace(MATRICES, chain_terms=length, rounding=ROUNDINGS[rule.name])
+        for dtype in (np.float16, np.float32):
+            out = room((height, width), dtype)
+            case = f"{_sizes(height, terms, width)}, rounded after {length}, {rule.name}"
+            _check(case, x, y, out, _sums(x, y, sums), groups=groups)
+            count += 1
+    return count
+
+
 def _at(values: Array, place: str) -> Array:
     """A copy of a matrix at a given kind of place."""
     unit, (height, width) = values.itemsize, values.shape
@@ -345,4 +381,5 @@ BATTERY: Battery = {
     "places and types": places_and_types,
     "short runs": short_runs,
     "many panels": many_panels,
+    "narrow sums": narrow_sums,
 }

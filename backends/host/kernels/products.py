@@ -54,6 +54,8 @@ from .tables import (
     RIGHT,
     RIGHT_BYTES,
     RIGHT_TERMS,
+    ROUNDING,
+    ROUNDINGS,
     ROW_COUNT,
     ROW_OFFSETS,
     ROWS_KEPT,
@@ -68,7 +70,9 @@ from .tables import (
     TERM_COUNT,
 )
 from .vectors import (
+    F16,
     F32,
+    I32,
     I64,
     call_at,
     code_address,
@@ -220,6 +224,46 @@ def add_vector(context, out, other):
     return types.void(types.int64, types.int64), generate
 
 
+SIGN, INFINITE = 0x80000000, 0x7F800000
+"""The bits of a float that are its sign, and those of infinity."""
+
+REPLACED = {ROUNDINGS["CLIP"]: 0x477FE000, ROUNDINGS["NAN"]: 0x7FC00000}
+"""The bits of 65,504 and NaN, which replace infinity."""
+
+
+@intrinsic
+def round_vector(context, out, rounding):
+    """Round a vector of floats to nearest halves.
+
+    Args:
+        rounding: one of ROUNDINGS.
+    """
+    del context
+
+    def generate(context, builder, sig, arguments):
+        del sig
+        out, rounding = arguments
+        vector, words = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
+        value = load(builder, vector, out)
+        value = builder.fpext(builder.fptrunc(value, ir.VectorType(F16, LANES)), vector)
+
+        def every(number):
+            return ir.Constant(words, [number] * LANES)
+
+        bits = builder.bitcast(value, words)
+        sign = builder.and_(bits, every(SIGN))
+        is_infinite = builder.icmp_unsigned("==", builder.xor(bits, sign), every(INFINITE))
+        found = bits
+        for rule, replaced in REPLACED.items():
+            is_asked = builder.icmp_signed("==", rounding, ir.Constant(I64, rule))
+            other = builder.select(is_infinite, builder.or_(sign, every(replaced)), bits)
+            found = builder.select(is_asked, other, found)
+        put(builder, builder.bitcast(found, vector), out)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
 @compiled("int64(int64, int64)", **OPTIONS)
 def _tail(height, width):
     """The number of columns that are multiplied as vectors of rows.
@@ -231,8 +275,8 @@ def _tail(height, width):
     return rest if height > 2 * THIRD and rest <= most else 0
 
 
-@compiled("void(int64, int64, int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)
-def multiply(left, right, depth, height, width, tile, spare, adds, terms_of_chain):
+@compiled("void(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)
+def multiply(left, right, depth, height, width, tile, spare, adds, terms_of_chain, rounding):
     """Multiply the first rows of a panel by the first columns of a panel, as chains that are added
     up.
 
@@ -241,6 +285,7 @@ def multiply(left, right, depth, height, width, tile, spare, adds, terms_of_chai
 
     Args:
         spare: memory for a tile.
+        rounding: how the sum is rounded after each chain; with it, nothing is added to the tile.
     """
     into = spare if adds and depth > terms_of_chain else tile
     is_narrow, tail = width <= LANES, _tail(height, width)
@@ -274,6 +319,9 @@ def multiply(left, right, depth, height, width, tile, spare, adds, terms_of_chai
             multiply_vector_third(rows, columns, terms, into, is_added)
         else:
             multiply_third(rows, columns, terms, into, is_added)
+        if rounding:
+            for i in range(0, TILE_BYTES, LANES * 4):
+                round_vector(into + i, rounding)
     if into != tile:
         for i in range(0, TILE_BYTES, LANES * 4):
             add_vector(tile + i, spare + i)
@@ -453,10 +501,11 @@ def products(head, begin, end, room):
         read_long(head + RIGHT_BYTES * 8),
         read_long(head + RESULT_BYTES * 8),
     )
-    count, terms, known = (
+    count, terms, known, rounding = (
         read_long(head + COLUMN_COUNT * 8),
         read_long(head + CHAIN_TERMS * 8),
         read_long(head + KNOWN * 8),
+        read_long(head + ROUNDING * 8),
     )
     batch, groups = read_long(head + BATCH * 8), read_long(head + GROUPS * 8)
     height, deep = read_long(head + ROW_COUNT * 8), read_long(head + TERM_COUNT * 8)
@@ -519,7 +568,8 @@ def products(head, begin, end, room):
                     left + (p - first_panel) * length,
                 )
                 rest, adds = height - p * ROWS, i - first_product
-                call_at(code, (row, panel, deep, rest, width, tile, spare, adds, terms))
+                given = row, panel, deep, rest, width, tile, spare, adds, terms, rounding
+                call_at(code, given)
         runs = read_long(head + RESULT_RUNS * 8)
         first = runs + read_long(result_spans + q * 8) * COLUMN_RUN_BYTES
         last = runs + read_long(result_spans + q * 8 + 8) * COLUMN_RUN_BYTES

@@ -153,8 +153,8 @@ BATCH, GROUPS, BLOCK_COUNT, BLOCK_PANELS, KNOWN = range(13, 18)
 ROW_COUNT, ROW_OFFSETS, RESULT_ROWS, COLUMN_COUNT, PANEL_COUNT = range(18, 23)
 RUNS_OF_COLUMNS, SPANS, COLUMN_OFFSETS = range(23, 26)
 RESULT_RUNS, RESULT_SPANS, RESULT_COLUMNS = range(26, 29)
-TERM_COUNT, LEFT_TERMS, RIGHT_TERMS = range(29, 32)
-PRODUCT_FIELDS = 32
+TERM_COUNT, LEFT_TERMS, RIGHT_TERMS, ROUNDING = range(29, 33)
+PRODUCT_FIELDS = 33
 """Columns of a product's table.
 
 Addresses of the left operand, the right operand and the result, and bytes of an element of each;
@@ -167,8 +167,12 @@ result; the number of blocks of rows of a product, and of panels of a block; fla
 The number of rows, and the addresses of their offsets in the operand and in the result; the number
 of columns, and of their panels; the addresses of the runs of columns of the second operand, of the
 first run of each panel with the end, and of the offsets of columns; the same of the result. The
-number of terms, and the addresses of their offsets in both operands.
+number of terms, and the addresses of their offsets in both operands. How a sum is rounded after
+each chain, one of ROUNDINGS.
 """
+
+ROUNDINGS = {"INFINITY": 1, "CLIP": 2, "NAN": 3}
+"""The roundings of a sum to float16, by what becomes of one that is too large; 0 is none."""
 
 RUN_LANE, RUN_COLUMNS, RUN_OFFSET, RUN_ENTRY, RUN_IS_CONTIGUOUS = range(5)
 COLUMN_RUN_FIELDS = 5

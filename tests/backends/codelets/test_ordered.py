@@ -26,7 +26,8 @@ from abele.backends.codelets.ordered import (
     matmul_calls,
     scratch_elements,
 )
-from abele.dialects.structured import Body
+from abele.dialects.structured import Body, Narrow
+from abele.ir.support.number_formats import Overflow
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
@@ -173,3 +174,41 @@ def test_bytes_are_the_same_with_all_kernels_of_blas():
 
 if __name__ == "__main__":
     print(said())
+
+
+def rounded_sums(x: np.ndarray, y: np.ndarray, terms: int, overflow: Overflow) -> np.ndarray:
+    """The product of two matrices of halves, whose sum is a half after every so many terms."""
+    total = np.zeros((len(x), y.shape[1]), np.float32)
+    for first in range(0, x.shape[1], terms):
+        part = np.zeros_like(total)
+        for k in range(first, min(first + terms, x.shape[1])):
+            exact = x[:, k, None].astype(np.longdouble) * y[k].astype(np.longdouble)
+            part = (part.astype(np.longdouble) + exact).astype(np.float32)
+        with np.errstate(over="ignore"):
+            half = (total + part).astype(np.float16).astype(np.float32)
+        limit = {Overflow.INFINITY: np.inf, Overflow.CLIP: 65504.0, Overflow.NAN: np.nan}[overflow]
+        total = np.where(np.isinf(half), np.copysign(limit, half), half).astype(np.float32)
+    return total
+
+
+@pytest.mark.parametrize("overflow", Overflow)
+@pytest.mark.parametrize(("m", "n", "k", "terms"), [(5, 8, 67, 16), (1, 9, 300, 16), (7, 1, 40, 8)])
+def test_a_narrow_sum_is_rounded_once_after_each_pass(m, n, k, terms, overflow):
+    random = np.random.default_rng(m)
+    x = random.integers(-99, 99, (m, k)).astype(np.float16) * np.float16(0.25)
+    y = random.integers(-99, 99, (k, n)).astype(np.float16)
+    x[0] *= np.float16(64)
+    out = np.empty((m, n), np.float16)
+    body = Body("mul", "sum", narrow=Narrow(terms, overflow))
+    views = [
+        np.lib.stride_tricks.as_strided(a, (m, n, k), steps)
+        for a, steps in (
+            (x, (x.strides[0], 0, x.strides[1])),
+            (y, (0, y.strides[1], y.strides[0])),
+            (out, (*out.strides, 0)),
+        )
+    ]
+    run_calls(contraction(Cells(body, tuple(views[:2]), views[2], (2,)), Scratch()))
+    expected = rounded_sums(x, y, terms, overflow)
+    assert (np.abs(expected) >= 65504).any() or np.isnan(expected).any()
+    np.testing.assert_array_equal(out, expected.astype(np.float16))

@@ -7,7 +7,7 @@ import pytest
 
 from abele.backends.prices.workload import Workload, number_dtype, partials_dtype, roles
 from abele.backends.target import resolve_target
-from abele.dialects.structured import Body, Stage, Structure
+from abele.dialects.structured import Body, Narrow, Stage, Structure
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
 MK2 = resolve_target("mk2")
@@ -51,7 +51,7 @@ def test_narrow_floats_add_up_in_32_bits_unless_the_body_allows_narrow_sums(
 ):
     work = Workload(convolution(), F16, result, MK2)
     assert work.partials == partials_dtype(result) == partials
-    narrow = replace(convolution(), body=Body("mul", "sum", narrow=True))
+    narrow = replace(convolution(), body=Body("mul", "sum", narrow=Narrow()))
     assert Workload(narrow, F16, result, MK2).partials == F16
     assert Workload(narrow, result, result, MK2).partials == result
 
