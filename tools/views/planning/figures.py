@@ -59,6 +59,8 @@ class OperatorPlan:
         utilisation: the share of the peak of all tiles that the operator reaches; `peak` names what
             is compared: MACs, bytes through the vector units, or bytes over the exchange.
         limited_by: the limit, in words.
+        partials: the type in which sums of products are kept between their parts; "" for other
+            operators.
         phase: the phase of a step of training; forward in any other program.
         line: the line of the user's file that the operator comes from; "" if it is not known.
     """
@@ -81,6 +83,7 @@ class OperatorPlan:
     utilisation: float
     peak: str
     limited_by: str
+    partials: str
     runner_up: RunnerUp | None
     phase: str
     line: str
@@ -162,6 +165,7 @@ def figures(
         utilisation=used,
         peak=peak,
         limited_by=_limited_by(question, choice, given),
+        partials=problem.partials_dtype.name if macs(problem) else "",
         runner_up=_runner_up(others(question), choice),
         phase=phase,
         line=line,

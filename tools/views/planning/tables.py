@@ -41,6 +41,9 @@ PHASE = "phase"
 LINE = "line"
 """The column of lines of the user's files, which not every model has."""
 
+PARTIALS = "partials"
+"""The column of the types of partial sums."""
+
 OPERATOR_COLUMNS: tuple[Column[OperatorPlan], ...] = (
     Column("node", _node, keep=16, fold=24),
     Column(LINE, lambda each: each.line, keep=13, fold=12),
@@ -49,6 +52,7 @@ OPERATOR_COLUMNS: tuple[Column[OperatorPlan], ...] = (
     Column("space", lambda each: each.space, keep=6, fold=16),
     Column("split", lambda each: each.split, keep=14, fold=14),
     Column("method", lambda each: each.plan.method or "-", keep=10, fold=6),
+    Column(PARTIALS, lambda each: each.partials or "-", keep=2, fold=7),
     Column("cycles", lambda each: each.cycles, lambda each: f"{each.cycles:,.0f}", 15),
     _part("compute", 9),
     _part("exchange", 8),

@@ -82,6 +82,7 @@ def _plan_row(each: Planned) -> dict[str, Any]:
     for name in (
         *("space", "split", "tiles", "times", "compute_cycles", "exchange_cycles", "sync_cycles"),
         *("combine_cycles", "utilisation", "peak", "temporary_bytes", "resident_bytes"),
+        "partials",
         *("limit_bytes", "limited_by"),
     ):
         row[name] = getattr(own, name)
@@ -179,7 +180,8 @@ def _chosen(best: Planned | None, vertices: VerticesOp | None, cycles: float) ->
     row: dict[str, Any] = {
         "utilisation": np.nan,
         "runner_up_slower": np.nan,
-        **dict.fromkeys(("peak", "plan", "split", "method", "runner_up", "limited_by"), ""),
+        **dict.fromkeys(("peak", "plan", "split", "method", "partials"), ""),
+        **dict.fromkeys(("runner_up", "limited_by"), ""),
     }
     if best is not None:
         own, other = best.figures, best.figures.runner_up
@@ -190,6 +192,7 @@ def _chosen(best: Planned | None, vertices: VerticesOp | None, cycles: float) ->
             "plan": PlanAttr(own.plan).text(),
             "split": own.split,
             "method": own.plan.method,
+            "partials": own.partials,
             "limited_by": own.limited_by,
         }
         if other is not None:

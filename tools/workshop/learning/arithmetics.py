@@ -1,4 +1,4 @@
-"""A table of what a network learns in several arithmetics: float32, and float16 of three kinds.
+"""A table of what a network learns in several arithmetics: float32, and float16 of four kinds.
 
 python -m abele.tools.workshop.learning.arithmetics [--rates 0.1,0.01,0.001] [--seeds 3]
 [--json FILE]
@@ -49,7 +49,7 @@ class Arithmetic:
     """An arithmetic of training.
 
     Attributes:
-        precision, rounding: as of compile_model.
+        precision, rounding, partials: as of compile_model.
         loss_scale: of the training.
     """
 
@@ -57,11 +57,13 @@ class Arithmetic:
     precision: Precision | None = None
     rounding: Rounding | None = None
     loss_scale: float = 1.0
+    partials: str = ""
 
 
 ARITHMETICS = (
     Arithmetic("float32"),
     Arithmetic("float16, float32 weights, loss scale 128", "float16", None, 128.0),
+    Arithmetic("the same, with sums in float16 (fp16.16)", "float16", None, 128.0, "float16"),
     Arithmetic("float16, to nearest", "pure-float16", "nearest"),
     Arithmetic("float16, stochastic", "pure-float16", "stochastic"),
 )
@@ -102,6 +104,7 @@ def learn(how: Arithmetic, rate: float, epochs: int, seed: int) -> tuple[float, 
             batch=BATCH,
             precision=how.precision,
             rounding=how.rounding,
+            partials=how.partials,
             train=training,
             cache=False,
         )

@@ -224,3 +224,17 @@ def test_matrices_that_no_tiles_hold_are_refused_before_they_are_made():
         product_of_matrices(1, 1_000_000, 1_000_000, "f16", TINY)
     with pytest.raises(InputError, match="dtype 'f8'; need one of f16, f32"):
         product_of_matrices(1, 1, 1, "f8", TINY)
+
+
+def test_a_plan_says_the_type_of_the_partial_sums_of_each_product():
+    shapes = {"x": [8, 64], "w": [64, 4]}
+    nodes = [node("MatMul", "x w", "y"), node("Relu", "y", "z")]
+    net = model(nodes, {"x": shapes["x"]}, ["z"], {"w": random((64, 4))})
+    found = {
+        partials: plan_model(
+            Request(net, TINY, precision="float16", partials=partials, passes="nn")
+        ).plan.operators
+        for partials in ("", "float16")
+    }
+    of_products = {k: [each.partials for each in v if each.partials] for k, v in found.items()}
+    assert of_products == {"": ["float32"], "float16": ["float16"]}
