@@ -18,6 +18,7 @@ from ..ir.well_known import ENTRY
 from . import nn, partition
 from .abele import LayoutAttr
 from .control import ITERATION_NUMBER, RepeatOp, run_around
+from .generators import verify_generators
 from .home import verify_numbers
 from .partition import PartitionTensor, verify_moves, verify_result_types
 from .tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
@@ -131,7 +132,7 @@ def _check_changes(written: Iterable[Variable]) -> None:
             )
 
 
-@holds("`reads` and `writes` name variables")
+@holds("`reads` and `writes` name variables, and `generators` a state of generators")
 def uses_variables(op: CopyOp | VerticesOp, facts: ModuleFacts) -> None:
     """The variables that an operation names exist."""
     _ = facts.get(_Uses).of(op)
@@ -220,6 +221,10 @@ class _Uses:
 
 def _named(op: CopyOp | VerticesOp, known: Mapping[str, Variable]) -> tuple[Variables, Variables]:
     try:
+        if isinstance(op, VerticesOp) and op.generators is not None:
+            plan = op.plan.data
+            held = known[op.generators.string_value()]
+            verify_generators(held, plan.first_tile + prod(plan.split))
         return [known[name] for name in op.sources], [known[name] for name in op.destinations]
     except KeyError as error:
         (name,) = error.args

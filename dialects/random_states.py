@@ -10,6 +10,7 @@ from ..ir.blob import Blob
 from ..ir.upstream import ModuleOp
 from .blob_attr import BlobAttr
 from .first_values import first_values
+from .generators import GENERATORS, seeded_generators
 
 SEED = "random.seed"
 """The name of the state that holds the seed, of ui32."""
@@ -41,7 +42,14 @@ def set_seed(module: ModuleOp, seed: int) -> bool:
         SEED: np.array(seed, np.uint32),
         **dict.fromkeys((ROUNDING_SEED, FIRST_SEED), np.array(rounding_seed(seed), np.float32)),
     }
-    found = [each for each in first_values(module) if each.name in values]
-    for each in found:
-        each.set(BlobAttr(Blob(values[each.name])))
-    return bool(found)
+    found = False
+    for each in first_values(module):
+        if each.name in values:
+            each.set(BlobAttr(Blob(values[each.name])))
+        elif each.name == GENERATORS:
+            tiles, workers, _ = each.blob.array.shape
+            each.set(BlobAttr(Blob(seeded_generators(seed, tiles, workers))))
+        else:
+            continue
+        found = True
+    return found

@@ -677,6 +677,30 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         samples=((11.0, -14.0, 65504.0, 0.0), (11.0, -14.0, 65504.0, 1.0), (4.0, -7.0, 240.0, 2.0)),
         slopes=(lambda s: s.g,),
     ),
+    # One of the two numbers around a value. Machines choose by the generators of their workers;
+    # wherever there are none, it is the nearest.
+    Mathematics(
+        "drawn",
+        1,
+        parameters=4,
+        steepest=1.0,
+        chain=(0,),
+        carries_identity_of=("sum",),
+        rounds=True,
+        samples=((11.0, -14.0, 65504.0, 0.0), (11.0, -14.0, 65504.0, 1.0)),
+        slopes=(lambda s: s.g,),
+    ),
+    # The same with a random word: what a machine computes of it.
+    Mathematics(
+        "by_word",
+        2,
+        parameters=4,
+        steepest=1.0,
+        chain=(0,),
+        rounds=True,
+        samples=((11.0, -14.0, 65504.0, 0.0), (11.0, -14.0, 65504.0, 1.0)),
+        slopes=(lambda s: s.g, zero),
+    ),
     # First a key; further operands are the place of an element and two words of the step. Two
     # values that are close differ by one step at most, because they get the same word.
     Mathematics(
@@ -700,7 +724,13 @@ SCALED = "scaled_mul"
 """The function of products of 8-bit floats: a * b times a constant power of two."""
 
 STOCHASTIC = "stochastic"
-"""The function that rounds stochastically."""
+"""The function that rounds stochastically, by words that no plan changes."""
+
+DRAWN = "drawn"
+"""The function that rounds stochastically, by words of the generators of the workers."""
+
+BY_WORD = "by_word"
+"""The function that rounds as a word says. A machine computes DRAWN by it."""
 
 
 def register_function(function: Mathematics, owner: str) -> None:

@@ -144,6 +144,8 @@ class VerticesOp(IRDLOperation):
         reads: one variable per operand of the space, in the layout that the plan needs.
         writes: the variable of the result, or a list of one per result, in the layouts that the
             plan needs.
+        generators: the variable with the generators of random numbers that the vertices use up, in
+            the order in which they write. Vertex sets of a superstep use them one after another.
     """
 
     name = "tile.vertices"
@@ -152,8 +154,10 @@ class VerticesOp(IRDLOperation):
     plan = prop_def(PlanAttr)
     reads = prop_def(ArrayAttr[SymbolRefAttr])
     writes = prop_def(SymbolRefAttr | ArrayAttr[SymbolRefAttr])
+    generators = opt_prop_def(SymbolRefAttr)
     assembly_format = (
-        "`space` $space `body` $body `plan` $plan `reads` $reads `writes` $writes attr-dict"
+        "`space` $space `body` $body `plan` $plan `reads` $reads `writes` $writes "
+        "(`generators` $generators^)? attr-dict"
     )
 
     def __init__(self, structure: Structure, plan: Plan, reads: Sequence[str], *writes: str):

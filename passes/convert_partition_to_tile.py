@@ -22,6 +22,7 @@ from .partition_to_tile.control_flow import (
     declare_function,
 )
 from .partition_to_tile.conversion import ToTile
+from .partition_to_tile.generators import give_generators
 from .partition_to_tile.operators import convert_compute, convert_relayout, convert_reshape
 from .partition_to_tile.states import (
     convert_constant,
@@ -58,6 +59,7 @@ class ConvertPartitionToTile(ModulePass):
     value later. A load gives the value of the state at the start of the run: a state that is also
     stored to is copied at the start of @main, unless no operation reads its old value after the
     store. A stored value is computed directly into the state if no operation needs the old value.
+    Vertex sets that round by random words of the workers get a state that holds the generators.
     """
 
     name = "convert-partition-to-tile"
@@ -92,6 +94,7 @@ def convert_to_tile(module: ModuleOp, patterns: Patterns[ToTile] = PATTERNS) -> 
     keep_old_values(module, new)
     for each in functions:
         new.convert(each)
+    give_generators(module, new)
     first = new.block.first_op
     assert first is not None
     new.block.insert_ops_before(new.variables, first)

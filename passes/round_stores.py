@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 from zlib import crc32
@@ -33,6 +33,12 @@ KEEPING = frozenset((None, "max", "min", "pick"))
 
 RULES = {each.name.lower(): each for each in Overflow}
 
+WITHOUT_WORDS: Mapping[str, type[nn.ToNearestOp | nn.DrawnOp]] = {
+    "nearest": nn.ToNearestOp,
+    "hardware": nn.DrawnOp,
+}
+"""The operation of each rounding that reads no words."""
+
 
 @dataclass(frozen=True)
 class RoundStores(ModulePass):
@@ -54,7 +60,9 @@ class RoundStores(ModulePass):
                                          %2 = nn.cast %1 {group = 0} : ... -> tensor<4xf16>
 
     Attributes:
-        rounding: to nearest, or to one of both neighbours, so that the mean is the value.
+        rounding: to nearest, or to one of both neighbours, so that the mean is the value;
+            hardware for the latter by the generators of the workers, whose words depend on the
+            plan, and on all that was rounded before.
         overflow: what a number beyond the range becomes: infinity, clip for the largest number,
             nan; or what the target does.
         target: as for plan-splits.
@@ -65,7 +73,7 @@ class RoundStores(ModulePass):
     rounds = True
     skips_other_levels = True
 
-    rounding: Literal["stochastic", "nearest"] = "stochastic"
+    rounding: Literal["stochastic", "nearest", "hardware"] = "stochastic"
     overflow: Literal["target", "infinity", "clip", "nan"] = "target"
     target: str = ""
 
@@ -218,8 +226,8 @@ class _Rewriting:
         self, value: SSAValue, narrow: Attribute, source: Operation, edit: Edit
     ) -> Operation:
         rule = Overflow.NAN if narrow in QUARTERS else self.rule
-        if self.rounding == "nearest":
-            made: Operation = nn.ToNearestOp(value, narrow, rule)
+        if self.rounding in WITHOUT_WORDS:
+            made: Operation = WITHOUT_WORDS[self.rounding](value, narrow, rule)
         else:
             block = source.parent
             assert block is not None

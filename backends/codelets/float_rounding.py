@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ ROUNDING = np.ones((), np.uint32)
 """The last word of the counter, which tells the words of roundings from those of random numbers."""
 
 _MOST = 2.0**62
+_MASK = np.int64(0xFFFFFFFF)
 
 
 def random_words(key: float, column: Array, row: Array, low: Array, high: Array) -> Array:
@@ -66,15 +68,61 @@ def round_stochastically(
         parameters: the key, then as for round_to_nearest.
         arrays: the values, then those of random_words.
     """
-    key, digits, least, largest, overflow = parameters
+    key, *form = parameters
     value, *places = arrays
-    words = random_words(key, *places)
+    _round_by(random_words(key, *places), form, value, out)
+
+
+def round_by_word(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """Write one of the two numbers of a type around each value, as given words decide.
+
+    Args:
+        parameters: as for round_to_nearest.
+        arrays: the values, and a word of 32 bits for each.
+    """
+    value, words = arrays
+    _round_by((_word(words) & _MASK).astype(np.uint32), parameters, value, out)
+
+
+def round_somehow(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """Write one of the two numbers of a type around each value: the nearest that is finite.
+
+    Args:
+        parameters: as for round_to_nearest.
+    """
+    digits, least, largest, overflow = parameters
+    value = converted(arrays[0], FLOAT64)
+    made = to_nearest(value, int(digits), int(least))
+    between = np.abs(value) < largest + _last_step(parameters)
+    made = np.where(between, np.clip(made, -largest, largest), made)
+    convert_into(limited(made, largest, Overflow(int(overflow))), out)
+
+
+def _round_by(words: Array, form: Sequence[float], value: Array, out: Array) -> None:
+    digits, least, largest, overflow = form
     made = stochastically(converted(value, FLOAT64), words, int(digits), int(least))
     convert_into(limited(made, largest, Overflow(int(overflow))), out)
 
 
+def _last_step(form: Sequence[float]) -> float:
+    """The distance between the two largest numbers of a type."""
+    digits, least, largest, _ = form
+    return float(np.ldexp(1.0, unit_exponent(np.array(largest), int(digits), int(least))))
+
+
 def one_step(parameters: Parameters, arrays: Arrays, result: Doubles) -> Doubles:
-    """The distance between the two numbers around each value."""
-    _, digits, least, *_ = parameters
-    power = unit_exponent(converted(arrays[0], FLOAT64), int(digits), int(least))
-    return np.broadcast_to(np.ldexp(1.0, power), result.shape)
+    """The distance between the two numbers around each value.
+
+    It is infinite between the largest number and what overflows, unless both are the same.
+
+    Args:
+        parameters: perhaps a key, then as for round_to_nearest.
+    """
+    form = parameters[-4:]
+    digits, least, largest, overflow = form
+    value = converted(arrays[0], FLOAT64)
+    step = np.ldexp(1.0, unit_exponent(value, int(digits), int(least)))
+    if overflow != Overflow.CLIP:
+        size = np.abs(value)
+        step = np.where((size > largest) & (size < largest + _last_step(form)), np.inf, step)
+    return np.broadcast_to(step, result.shape)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...dialects.abele import Plan
 from ...dialects.coordinates import coordinate_dtypes
@@ -16,11 +17,13 @@ from ...ir.geometry.grid import Run, shape_classes
 from ...ir.geometry.layout import Layout, placement_order, raw_layout
 from ...ir.geometry.space import Position, positions_of
 from ...ir.support.strided import as_strided
+from ...ir.support.xoroshiro import States
 from .calls import Array, Call, Scratch, run_calls
 from .cells import Cells
 from .chain import Codelet, chained
 from .combiners import combined
 from .contraction import contraction
+from .drawing import drawing_cells
 from .elementwise import elementwise
 from .indices import HeldIndices, check_indices
 from .lookup import begin, lookup
@@ -205,6 +208,14 @@ class VertexSet:
             strides[at], strides[rank + at] = step * run.size, step
         return as_strided(numbers[first:], shape, [each * dtype.itemsize for each in strides])
 
+    def tiles(self, cls: tuple[Run, ...]) -> NDArray[np.int64]:
+        """The tile of each cell of a shape class."""
+        layout = self.layouts[-1]
+        tiles = np.array(layout.first_tile, np.int64)
+        for run, weight in zip(cls, layout.weights, strict=True):
+            tiles = tiles[..., None] + (run.first + np.arange(run.count)) * weight
+        return tiles
+
     def points(self, cls: tuple[Run, ...]) -> list[Array]:
         """The numbers of the points of a shape class along each dimension; they broadcast to the
         views.
@@ -226,6 +237,7 @@ def bind_vertices(
     result: Placed,
     scratch: Scratch,
     further: Sequence[Placed] = (),
+    generators: States | None = None,
 ) -> list[Call]:
     """The calls that compute a vertex set, on views of these operands and this result.
 
@@ -233,12 +245,17 @@ def bind_vertices(
 
     Args:
         further: the results after the first.
+        generators: those of the workers from which its roundings draw; without any, they round to
+            nearest.
     """
     vertices = VertexSet.of(structure, plan)
     calls = index_checks(vertices, operands)
     for cls in vertices.classes():
         cells = vertices.cells(cls, operands, result, further)
         if cells is not None:
+            if generators is not None:
+                cells, drawn = drawing_cells(cells, vertices.tiles(cls), generators)
+                calls += drawn
             calls += chained(codelet_of(cells), cells, scratch)
     return calls
 

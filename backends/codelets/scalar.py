@@ -14,7 +14,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...dialects.scalar_functions import FUNCTIONS, Mathematics, register_function
+from ...dialects.scalar_functions import (
+    BY_WORD,
+    DRAWN,
+    FUNCTIONS,
+    STOCHASTIC,
+    Mathematics,
+    register_function,
+)
 from ...ir.support.errors import InputError
 from ...ir.support.number_kinds import is_floating, whole_limits
 from ...ir.support.user_entries import add_entry
@@ -33,7 +40,13 @@ from .conversion import (
     storage_dtype,
 )
 from .erf import erf
-from .float_rounding import one_step, round_stochastically, round_to_nearest
+from .float_rounding import (
+    one_step,
+    round_by_word,
+    round_somehow,
+    round_stochastically,
+    round_to_nearest,
+)
 from .functions import PROGRAMS
 from .loops import PUBLISHED, Loop, Loops, assumed, single, unrolled, vector
 from .philox import philox
@@ -855,12 +868,15 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     _function("match", _match, priced_as="equal"),
     _function("random_bits", _random_bits, priced_as=_PHILOX),
     _function("to_nearest", round_to_nearest, priced_as="cast"),
-    _function(
-        "stochastic",
-        round_stochastically,
-        sensitivity=one_step,
-        sensitivity_is_absolute=True,
-        priced_as="cast",
+    *(
+        _function(
+            name, kernel, sensitivity=one_step, sensitivity_is_absolute=True, priced_as="cast"
+        )
+        for name, kernel in (
+            (DRAWN, round_somehow),
+            (BY_WORD, round_by_word),
+            (STOCHASTIC, round_stochastically),
+        )
     ),
 )
 """The numerics and prices of all functions of FUNCTIONS, by name."""

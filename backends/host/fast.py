@@ -12,6 +12,7 @@ from ...dialects.constraints import verify_use
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call
 from ..codelets.stamps import History
+from ..evaluate.bind import generators_of
 from ..evaluate.binder import Binder, Give, Take
 from ..evaluate.blocks import Blocks, dense_blocks
 from .copies import HostScratch, bind_copy
@@ -65,6 +66,7 @@ class FastBinder(Binder):
             *(op.structure(), op.plan.data, operands, result, self.scratch),
             equal=equal,
             further=further,
+            generators=generators_of(op, self.variables, self.blocks),
         )
 
     def input(self, op: tile.InputOp, give: Give) -> list[Call]:

@@ -62,7 +62,8 @@ def bind_reduce_scatter(
     """
     partials, gathered = blocks[move.sources[0]], blocks[move.destination]
     structure, plan = vertices.structure(), vertices.plan.data
-    merged = None if len(vertices.destinations) > 1 else _merged(structure, plan)
+    is_plain = len(vertices.destinations) == 1 and vertices.generators is None
+    merged = _merged(structure, plan) if is_plain else None
     if merged is None or {partials.placed.dtype, gathered.placed.dtype} != {FLOAT32}:
         return None
     source_layout, target_layout = partials.layout, gathered.layout

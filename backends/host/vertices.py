@@ -12,10 +12,12 @@ from ...ir.geometry.blocks import iteration_view
 from ...ir.geometry.grid import Run
 from ...ir.geometry.layout import Layout
 from ...ir.support.strided import as_strided
+from ...ir.support.xoroshiro import States
 from ..codelets.calls import Array, Call, Index, Scratch
 from ..codelets.cells import Cells
 from ..codelets.chain import Codelet, chained
 from ..codelets.contraction import adding_dtype, is_short, roles, terms
+from ..codelets.drawing import drawing_cells, inserted, words_places
 from ..codelets.numerics import Kind, Placed, VertexSet, codelet_of, index_checks, kind_of
 from ..codelets.reduction import merged_points, walks
 from .bound_products import join_products
@@ -45,6 +47,7 @@ def bind_vertices(
     scratch: Scratch,
     equal: Collection[int] = (),
     further: Sequence[Placed] = (),
+    generators: States | None = None,
 ) -> BoundVertices:
     """The calls that compute a vertex set, on views of these operands and this result.
 
@@ -54,6 +57,7 @@ def bind_vertices(
         equal: operands whose replicas are equal whenever the calls are made. An operand that shares
             bytes with a result may change during the calls, so all its replicas are read.
         further: the results after the first.
+        generators: those of the workers from which its roundings draw.
     """
     vertices = VertexSet.of(structure, plan)
     layouts, made = vertices.layouts[: len(operands)], vertices.layouts[len(operands) :]
@@ -69,12 +73,18 @@ def bind_vertices(
     equal = read_once = frozenset(i for i in equal if not overlaps[i])
     # Coordinates are operands of the body, but no variable holds them.
     count = len(structure.space.coordinates)
-    held = structure.with_coordinates(range(len(operands)), [-1] * count)
+    held: Sequence[int] = structure.with_coordinates(range(len(operands)), [-1] * count)
+    if generators is not None:
+        places = words_places(structure.body, structure.own_places)
+        held = inserted(held, places, [-1] * len(places))
     calls = index_checks(vertices, operands)
     for cls in vertices.classes():
         plain = vertices.cells(cls, operands, result, further)
         if plain is None:
             continue
+        if generators is not None:
+            plain, drawn = drawing_cells(plain, vertices.tiles(cls), generators)
+            calls += drawn
         firsts = tuple(
             view
             if i < 0 or overlaps[i]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
@@ -27,6 +27,7 @@ from ..fabrics.traffic import Carried, Traffic
 from ..target import Target
 from . import cost
 from .codelets import cells_cycles
+from .words import words_only
 from .workload import Workload
 
 
@@ -107,12 +108,14 @@ def price(module: ModuleOp, target: Target) -> tuple[SuperstepPrice, ...]:
     A repeat's body counts once per iteration, and a function once per call. A while's test and body
     count once. Of an if, the more expensive branch counts. Traffic with the host is not part of it.
     Messages are charged by their bytes and by the fragments that they travel in, and copies within
-    a tile as one contiguous copy per source.
+    a tile as one contiguous copy per source. What only carries the numbers of stochastic roundings
+    costs nothing (see words.py).
     Raises InputError if the module has no entry function or names an unknown variable.
     """
     variables = variables_of(module)
     steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
-    prices = {step: superstep_price(step, variables, target) for step in steps}
+    free = words_only(module)
+    prices = {step: superstep_price(step, variables, target, free) for step in steps}
     times = Executions(functions_of(module), {s: p.cycles for s, p in prices.items()}).entry()
     return tuple(replace(prices[step], times=times.get(step, 0)) for step in steps)
 
@@ -238,39 +241,61 @@ class Executions:
 
 
 def superstep_price(
-    step: SuperstepOp, variables: Mapping[str, Variable], target: Target
+    step: SuperstepOp,
+    variables: Mapping[str, Variable],
+    target: Target,
+    free: Container[Operation] = (),
 ) -> SuperstepPrice:
-    """The price of one execution of a superstep. Raises InputError for an unknown variable."""
+    """The price of one execution of a superstep. Raises InputError for an unknown variable.
+
+    Args:
+        free: operations that cost nothing.
+    """
     charge = no_charge(max(target.tiles, last_tile(step, variables)))
     for op in step.body.block.ops:
         if isinstance(op, CopyOp | VerticesOp):
-            charge_operation(op, variables, target, charge)
-    return charged_price(step, charge, target)
+            charge_operation(op, variables, target, charge, free)
+    return charged_price(step, charge, target, free)
 
 
 def charge_operation(
-    op: CopyOp | VerticesOp, variables: Mapping[str, Variable], target: Target, charge: Charge
+    op: CopyOp | VerticesOp,
+    variables: Mapping[str, Variable],
+    target: Target,
+    charge: Charge,
+    free: Container[Operation] = (),
 ) -> None:
-    """Add what each tile does for a copy or a compute set."""
+    """Add what each tile does for a copy or a compute set.
+
+    Args:
+        free: operations that cost nothing.
+    """
+    if op in free:
+        return
     if isinstance(op, CopyOp):
         charge_copy(op, variables, target, charge)
     else:
         charge_vertices(op, variables, target, charge)
 
 
-def charged_price(step: SuperstepOp, charge: Charge, target: Target) -> SuperstepPrice:
+def charged_price(
+    step: SuperstepOp, charge: Charge, target: Target, free: Container[Operation] = ()
+) -> SuperstepPrice:
     """The price of one execution of a superstep.
 
     Args:
         charge: of all its operations.
+        free: operations that cost nothing. A superstep of these alone costs no sync either.
     """
     busiest = busiest_of(charge, target)
+    ops = [op for op in step.body.block.ops if not isinstance(op, SyncOp)]
+    is_free = bool(ops) and all(op in free for op in ops)
     return SuperstepPrice(
         name=step.sym_name.data,
         origin=origin(step),
         line=line_of(step),
         times=1,
-        sync_cycles=cost.sync_cycles(target, zone_of_step(step)),
+        sync_cycles=0 if is_free else cost.sync_cycles(target, zone_of_step(step)),
         exchange_cycles=busiest.exchange_cycles,
         compute_cycles=busiest.compute_cycles,
         exchange_bytes=int(charge.traffic.received.sum()),

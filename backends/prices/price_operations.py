@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from xdsl.ir import Operation
 
 from ...dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ...dialects.variable import Variable
@@ -21,6 +22,7 @@ from .price import (
     price,
     variables_of,
 )
+from .words import words_only
 
 
 @dataclass(frozen=True)
@@ -69,24 +71,28 @@ def price_operations(module: ModuleOp, target: Target) -> dict[Priced, Operation
 
     Raises InputError for an unknown variable.
     """
-    variables = variables_of(module)
+    variables, free = variables_of(module), words_only(module)
     steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
     return {
         op: found
         for step, whole in zip(steps, price(module, target), strict=True)
-        for op, found in _priced(step, whole.times, variables, target)
+        for op, found in _priced(step, whole.times, variables, target, free)
     }
 
 
 def _priced(
-    step: SuperstepOp, times: int, variables: Mapping[str, Variable], target: Target
+    step: SuperstepOp,
+    times: int,
+    variables: Mapping[str, Variable],
+    target: Target,
+    free: Container[Operation],
 ) -> Iterator[tuple[Priced, OperationPrice]]:
     tiles = max(target.tiles, last_tile(step, variables))
     for op in step.body.block.ops:
         if not isinstance(op, Priced):
             continue
         charge = no_charge(tiles)
-        charge_operation(op, variables, target, charge)
+        charge_operation(op, variables, target, charge, free)
         busiest = busiest_of(charge, target)
         results = [variables[name] for name in op.destinations]
         found = OperationPrice(

@@ -22,6 +22,7 @@ from .price import (
     no_charge,
     variables_of,
 )
+from .words import words_only
 
 Charged = CopyOp | VerticesOp
 
@@ -78,7 +79,7 @@ def step_charges(module: ModuleOp, target: Target) -> tuple[StepCharge, ...]:
 
 
 def _charges(module: ModuleOp, target: Target) -> Iterator[StepCharge]:
-    variables = variables_of(module)
+    variables, free = variables_of(module), words_only(module)
     for step in module.walk():
         if not isinstance(step, SuperstepOp):
             continue
@@ -87,11 +88,11 @@ def _charges(module: ModuleOp, target: Target) -> Iterator[StepCharge]:
         for op in step.body.block.ops:
             if isinstance(op, Charged):
                 charge = no_charge(tiles)
-                charge_operation(op, variables, target, charge)
+                charge_operation(op, variables, target, charge, free)
                 alone.append((op, charge))
         whole = _sum([charge for _, charge in alone], tiles)
         exchange = charged_exchange(whole, target)
-        price = charged_price(step, whole, target)
+        price = charged_price(step, whole, target, free)
         yield StepCharge(step, price, whole, exchange, tuple(_parts(alone, price, target)))
 
 

@@ -61,6 +61,7 @@ __all__ = [
     "CosOp",
     "CoshOp",
     "DivOp",
+    "DrawnOp",
     "ELEMENTWISE",
     "ElementwiseOp",
     "EqualOp",
@@ -1238,13 +1239,37 @@ class ToNearestOp(RoundingOp):
 
 
 @irdl_op_definition
+class DrawnOp(RoundingOp):
+    """One of the two numbers of a narrower type around each value, chosen by the machine.
+
+    Each worker of a tile has a generator of random numbers, and uses them up in the order in which
+    it writes. So the result depends on the plan, and a copy of the operation has another result.
+    Where a level has no generators, the result is the nearest number. Error bounds allow both.
+
+    Example: %1 = nn.drawn %0 digits 11.0 least -14.0 largest 65504.0 overflow 1.0 :
+    (tensor<4xf32>) -> tensor<4xf32>
+
+    Attributes:
+        value: of f32.
+    """
+
+    name = "nn.drawn"
+    PARAMETERS: ClassVar[tuple[str, ...]] = FORMAT
+    value = operand_def(TensorType)
+    assembly_format = ToNearestOp.assembly_format
+
+    def __init__(self, value: SSAValue, element: Attribute, overflow: Overflow):
+        super().__init__([value], format_numbers(element, overflow))
+
+
+@irdl_op_definition
 class StochasticOp(RoundingOp):
     """One of the two numbers of a narrower type around each value, chosen by a random word.
 
     The mean over all words is the value. The word is the first of Philox-4x32-10 (Salmon and
     others, 2011) for the counter [column, row, low, 1] and the key [high, key]. So it is the same
     however the operation is split or grouped, and in every copy of the operation. A machine has
-    words of its own, at no cost; abele prices those.
+    words of its own, at no cost (see nn.drawn); abele prices those.
 
     Example: %5 = nn.stochastic %x, %column, %row, %low, %high key 3.0 digits 11.0 least -14.0
     largest 65504.0 overflow 1.0 : (tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>,

@@ -186,6 +186,7 @@ CASES = [
         t(4, 5, of=UINT32),
     ),
     (nn.ToNearestOp, [MATRIX], lambda x: nn.ToNearestOp(x, f16, Overflow.CLIP), MATRIX),
+    (nn.DrawnOp, [MATRIX], lambda x: nn.DrawnOp(x, f16, Overflow.CLIP), MATRIX),
     (
         nn.StochasticOp,
         [MATRIX, ROW, t(4, 1), t(), t()],

@@ -127,6 +127,8 @@ class Compilation:
         typer.Option(
             "--rounding",
             help="How results of 16 bits are rounded; they then overflow as the target does. "
+            "stochastic has the same random bits under every plan; hardware has those of the "
+            "generators of the workers, which depend on the plan. "
             "Default: to nearest, and to infinities.",
         ),
     ] = None

@@ -86,7 +86,7 @@ NARROW: Mapping[str, str] = {
 }
 """The passes that make a float32 program compute in a precision."""
 
-ROUNDINGS = ("nearest", "stochastic")
+ROUNDINGS = ("nearest", "stochastic", "hardware")
 
 ROUND = "round-stores"
 """The pass that decides how results of 16 bits are rounded."""
@@ -94,7 +94,7 @@ ROUND = "round-stores"
 PARTIALS = "narrow-partials"
 """The pass that chooses the type of partial sums."""
 
-Rounding = Literal["nearest", "stochastic"]
+Rounding = Literal["nearest", "stochastic", "hardware"]
 
 PRECISION = Kind(
     lambda value: isinstance(value, str) and value in NARROW, " or ".join(map(repr, NARROW))
@@ -162,8 +162,9 @@ class Request:
             pass narrow-floats before all others. Training keeps weights in float32, unless the
             precision is pure-float16 or pure-bfloat16. float8 is float16, and 8-bit floats for the
             operands of products: the pass narrow-products.
-        rounding: how results of 16 bits are rounded, nearest or stochastic; they then overflow as
-            the target does. By default to nearest, and to infinities.
+        rounding: how results of 16 bits are rounded: nearest, stochastic, or hardware, whose
+            random bits depend on the plan; they then overflow as the target does. By default to
+            nearest, and to infinities.
         partials: the type in which sums of products of float16 are kept between their parts:
             float16, float32, auto, or auto:ERROR; or one of them for a part of a step of training,
             as in "float16,weight-gradient=float32". auto takes float16 where the bound of the error

@@ -195,6 +195,22 @@ def _stochastic(
     return _of_format(lambda steps: math.floor(steps + Fraction(word, 1 << 32)), x, form)
 
 
+def _drawn(x: float, *form: float) -> float:
+    """The nearest of both numbers around x that is no overflow, if there is one."""
+    digits, least, largest, _ = form
+    exponent = max(math.frexp(largest)[1] - 1, int(least))
+    if abs(x) < largest + 2.0 ** (exponent - int(digits) + 1):
+        x = math.copysign(min(abs(x), largest), x)
+    return _of_format(round, x, form)
+
+
+def _by_word(x: float, word: float, *form: float) -> float:
+    word = int(word) % (1 << 32) if abs(word) < 2.0**62 else 0
+    return _of_format(lambda steps: math.floor(steps + Fraction(word, 1 << 32)), x, form)
+
+
+ROUNDINGS = ("to_nearest", "drawn", "by_word", "stochastic")
+
 CURVES: Mapping[str, Callable[[float], float]] = {
     "erf": math.erf,
     "sin": _turning(math.sin),
@@ -263,6 +279,8 @@ FLOATS: Mapping[str, Callable[..., Number]] = {
         _random_bits(*(as_integer(x, np.dtype(np.int64)) for x in xs[:3]), xs[3])
     ),
     "to_nearest": lambda x, *form: _of_format(round, x, form),
+    "drawn": _drawn,
+    "by_word": _by_word,
     "stochastic": _stochastic,
 }
 """Each function of floats. The parameters follow the operands."""
@@ -354,7 +372,7 @@ INTEGERS: Mapping[str, Callable[..., Number]] = {
     **BITS,
     **{name: FLOATS[name] for name in ("gate", "match")},
     "random_bits": _random_bits,
-    **{name: _through_floats(FLOATS[name]) for name in ("to_nearest", "stochastic")},
+    **{name: _through_floats(FLOATS[name]) for name in ROUNDINGS},
 }
 """Each function of integers: an integer, which wraps, or a float, which is truncated."""
 

@@ -23,6 +23,8 @@ PARAMETERS = {
     "power": (-0.75,),
     "random_bits": (5.0,),
     "to_nearest": (11.0, -14.0, 65504.0, 1.0),
+    "drawn": (11.0, -14.0, 65504.0, 1.0),
+    "by_word": (11.0, -14.0, 65504.0, 1.0),
     "stochastic": (5.0, 11.0, -14.0, 65504.0, 1.0),
 }
 FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16, np.float64)
@@ -94,6 +96,8 @@ MEANING = {
     "match": FUNCTIONS_OF_FLOATS["match"],
     "random_bits": lambda x, y, z: float(FUNCTIONS_OF_FLOATS["random_bits"](x, y, z, 5.0)),
     "to_nearest": lambda x: FUNCTIONS_OF_FLOATS["to_nearest"](x, 11.0, -14.0, 65504.0, 1.0),
+    "drawn": lambda x: FUNCTIONS_OF_FLOATS["drawn"](x, 11.0, -14.0, 65504.0, 1.0),
+    "by_word": lambda x, word: FUNCTIONS_OF_FLOATS["by_word"](x, word, 11.0, -14.0, 65504.0, 1.0),
     "stochastic": lambda *xs: FUNCTIONS_OF_FLOATS["stochastic"](
         *xs, 5.0, 11.0, -14.0, 65504.0, 1.0
     ),

@@ -16,7 +16,7 @@ from ....backends.prices.step_charges import StepCharge, step_charges
 from ....backends.target import Target
 from ....dialects.exchange import VariableOp
 from ....dialects.levels import LEVELS, OWN_LEVELS
-from ....dialects.scalar_functions import STOCHASTIC
+from ....dialects.scalar_functions import DRAWN, STOCHASTIC
 from ....dialects.tile import VerticesOp
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
@@ -266,10 +266,10 @@ def provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
     )
 
 
-def _stochastic(module: ModuleOp) -> int:
-    """How many vertex sets round their results stochastically."""
+def _rounding_by(function: str, module: ModuleOp) -> int:
+    """How many vertex sets round their results by a function."""
     bodies = [op.body.data for op in module.walk() if isinstance(op, VerticesOp)]
-    return sum(STOCHASTIC in (b.function, *(stage.function for stage in b.then)) for b in bodies)
+    return sum(function in (b.function, *(stage.function for stage in b.then)) for b in bodies)
 
 
 def _code_shortage(exe: Executable) -> int:
@@ -311,7 +311,8 @@ def _program(
         "reserved_bytes": target.memory.reserved_bytes,
         "over_bytes": memory.over_bytes,
         "code_shortage": _code_shortage(exe),
-        "stochastic": _stochastic(exe.module_at(MACHINE)),
+        "stochastic": _rounding_by(STOCHASTIC, exe.module_at(MACHINE)),
+        "drawn": _rounding_by(DRAWN, exe.module_at(MACHINE)),
         "worst_superstep": shown(memory.worst_step),
         "group_tiles": group_size(memory.tiles),
         "operations_by_level": dict(profile["ops"]),

@@ -89,6 +89,14 @@ def _cycles(report: Report) -> Iterator[dict[str, Any]]:
             "which are the same under every plan, are drawn by the host, and are not priced.",
             view="summary",
         )
+    if program.get("drawn"):
+        yield _warning(
+            f"roundings by the generators of the workers depend on the plan (vertex sets: "
+            f"{program['drawn']})",
+            "Compare programs of different plans within a step of each rounding, or compile with "
+            "--rounding stochastic, which costs the same here.",
+            view="summary",
+        )
     exchange = program["exchange_cycles"] / total
     if exchange > LARGE:
         yield _warning(

@@ -42,6 +42,14 @@ def test_a_report_says_that_words_of_roundings_cost_nothing(report: Report):
     assert not any("stochastic" in each["text"] for each in warnings_of(report))
 
 
+def test_a_report_says_that_words_of_workers_depend_on_the_plan(report: Report):
+    exe = compile_model(relu(), "tiny:2", precision="float16", rounding="hardware", cache=False)
+    rounded = collect(exe)
+    assert (report.program["drawn"], rounded.program["drawn"]) == (0, 1)
+    text = "roundings by the generators of the workers depend on the plan (vertex sets: 1)"
+    assert text in [each["text"] for each in warnings_of(rounded)]
+
+
 def test_the_cycles_of_operations_add_up_to_those_of_the_program(report: Report):
     operations, steps = report.tables["operations"], report.tables["supersteps"]
     total = report.program["cycles"]
