@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
@@ -52,7 +50,7 @@ def verify_generators(variable: Variable, tiles: int) -> None:
     Args:
         tiles: the number of tiles that need some.
     """
-    type_ = cast("TensorType[Attribute]", variable.tensor)
+    type_ = variable.tensor
     shape = tuple(type_.get_shape())
     fits = len(shape) == 3 and shape[2] == WORDS and type_.element_type == _WORD
     if not fits or variable.state is None or variable.placed != generators_layout(*shape[:2]):

@@ -723,6 +723,9 @@ PRODUCTS = ("mul", "scaled_mul")
 SCALED = "scaled_mul"
 """The function of products of 8-bit floats: a * b times a constant power of two."""
 
+TO_NEAREST = "to_nearest"
+"""The function that rounds to nearest."""
+
 STOCHASTIC = "stochastic"
 """The function that rounds stochastically, by words that no plan changes."""
 

@@ -101,11 +101,11 @@ def drawing_cells(
     # Along the reduction dimensions all points have one result, and so one word.
     views = [
         as_strided(
-            each,
+            words[i],
             cells.result.shape,
-            [0 if d in cells.merged else step for d, step in enumerate(each.strides)],
+            [0 if d in cells.merged else step for d, step in enumerate(words.strides[1:])],
         )
-        for each in words
+        for i in range(len(places))
     ]
     drawing = _Drawing(generators, tiles.reshape(-1), _ranks(once, tiles.ndim), words)
     stamps = inserted(cells.stamps, places, [None] * len(places)) if cells.stamps else ()

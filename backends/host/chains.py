@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import prod
+from typing import Any
 
 import numpy as np
 
+from ...dialects.scalar_functions import BY_WORD, STOCHASTIC, TO_NEAREST
 from ...dialects.structured import FURTHER, Body, Stage
 from ..codelets.calls import Array, Call, Scratch, address, coalesced, owner
 from ..codelets.cells import Cells
@@ -27,11 +29,13 @@ from .kernels.tables import (
     ADDRESS_LINE_BYTES,
     ALONG_CODE,
     APPLY,
+    BY_RULE,
     CHAIN_FIELDS,
     CHAIN_VECTORS,
     COLUMN,
     CONSTANT,
     COUNT,
+    COUNTER_WORDS,
     CUTS_COLUMNS,
     DIV,
     EVERY_SECOND_FLOAT,
@@ -66,6 +70,7 @@ from .kernels.tables import (
     RANK,
     REVERSED,
     ROUND,
+    ROUNDED_TO,
     SAVE,
     SAVED,
     SAVED_PLACES,
@@ -84,8 +89,15 @@ from .kernels.tables import (
     SUB,
     TAKE,
     TOTAL,
+    WORD_PLACES,
 )
 from .load import has_kernels, kernels
+
+ROUNDINGS = (TO_NEAREST, BY_WORD, STOCHASTIC)
+"""The functions that round to another type."""
+
+VALUE_PLACE = WORD_PLACES + COUNTER_WORDS
+"""Where a value waits for its random word."""
 
 FLOAT_DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
 """The dtypes that kernels read and write; registers hold float32."""
@@ -191,6 +203,8 @@ class Steps:
                 return False
             self._apply_sequence(known, parameters, inputs)
             return True
+        if function in ROUNDINGS:
+            return self._apply_rounding(function, tuple(parameters), inputs)
         if known is None or known.compiled is None:
             return False
         if len(inputs) == 2:
@@ -215,6 +229,46 @@ class Steps:
                 self.add_constant(op, value, step.first)
         return True
 
+    def _apply_rounding(
+        self, function: str, parameters: tuple[float, ...], inputs: Sequence[Input]
+    ) -> bool:
+        """Add the steps of a rounding; returns False if kernels do not round to its type."""
+        *key, digits, least, largest, rule = parameters
+        if (digits, least, largest) != ROUNDED_TO or not has_kernels("functions"):
+            return False
+        value, *others = inputs
+        if function == STOCHASTIC:
+            if value is None:
+                self.save(VALUE_PLACE)
+                value = VALUE_PLACE
+            for i, each in enumerate(others):
+                self.add_input(TAKE, each)
+                self._call("as word")
+                self.save(WORD_PLACES + i)
+            # The bits of the key, as a table has them.
+            bits = int(np.uint32(int(key[0])).view(np.int32))
+            self.made.append(_Step(APPLY, kind=CONSTANT, bits=bits, function="random word"))
+            self.save(WORD_PLACES)
+            others = [WORD_PLACES]
+        if value is not None:
+            self.add_input(TAKE, value)
+        name = f"{TO_NEAREST if function == TO_NEAREST else BY_WORD} {BY_RULE[int(rule)]}"
+        if others:
+            (word,) = others
+            if isinstance(word, np.ndarray):
+                if word.dtype != np.uint32:
+                    return False
+                word = word.view(np.float32)
+            self.add_input(APPLY, word)
+            self.made[-1] = replace(self.made[-1], function=name)
+        else:
+            self._call(name)
+        return True
+
+    def _call(self, function: str) -> None:
+        """Add a step that applies a function to the total alone."""
+        self.made.append(_Step(APPLY, kind=NO_OPERAND, function=function))
+
     def _apply_sequence(
         self, function: ScalarFunction, parameters: Sequence[float], inputs: Sequence[Input]
     ) -> None:
@@ -235,9 +289,12 @@ class Steps:
             self.add_register(op, NO_OPERAND)
         self.made[-1] = replace(self.made[-1], function=function.sequence)
 
-    def stages(self, stages: Sequence[Stage], extras: Sequence[Array]) -> bool:
+    def stages(self, stages: Sequence[Stage], extras: Sequence[Array], made: np.dtype[Any]) -> bool:
         """Add the steps of a chain's stages on the total; returns False if kernels lack one of
         them.
+
+        Args:
+            made: the dtype of the result, to which a store converts.
         """
         rest = list(extras)
         kept, later = places_of(stages), _read_later(stages)
@@ -253,9 +310,28 @@ class Steps:
             further: list[Input] = [*rest[: stage.extras]]
             rest = rest[stage.extras :]
             inputs = stage.arguments([*saved, None], further)
-            if stage.element or not self.apply(stage.function, stage.parameters, inputs):
+            if stage.element:
+                if not self._cast(stage.element, inputs[0], made if i == len(stages) - 1 else None):
+                    return False
+            elif not self.apply(stage.function, stage.parameters, inputs):
                 return False
             saved.append(place)
+        return True
+
+    def _cast(self, element: str, given: Input, made: np.dtype[Any] | None) -> bool:
+        """Add the steps of a cast; returns False if kernels lack it.
+
+        Args:
+            made: the dtype of the result, if the cast comes last.
+        """
+        if element not in ("f16", "f32"):
+            return False
+        if given is not None:
+            self.add_input(TAKE, given)
+        if element == "f16" and made != np.float16:
+            if not has_kernels("functions"):
+                return False
+            self._call("through f16")
         return True
 
     @property
@@ -494,8 +570,8 @@ def points_call(
         points: the operands at each point, in the order of merging, of the result's shape.
         then, extras: the chain and its operands.
     """
-    if len(points) == 1 and body.function == "identity" and not then:
-        # A mere copy: the bits of a narrow NaN would not survive widening.
+    if len(points) == 1 and body.function == "identity" and all(stage.element for stage in then):
+        # A mere copy or conversion: the bits of a NaN would not survive it.
         return None
     merge = TAKE
     if body.combiner is not None:
@@ -513,7 +589,7 @@ def points_call(
             return None
         if i:
             steps.add_register(merge, SAVED, is_left=True)
-    if not steps.stages(then, extras) or not _can_read([*steps.arrays, result]):
+    if not steps.stages(then, extras, result.dtype) or not _can_read([*steps.arrays, result]):
         return None
     return steps.call(result)
 
@@ -526,7 +602,7 @@ def host_stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]
         steps = Steps()
         steps.add(TAKE, value)
         extras = [cells.once(a) for a in operands[own:]]
-        if not steps.stages(stages, extras) or not _can_read([*steps.arrays, result]):
+        if not steps.stages(stages, extras, result.dtype) or not _can_read([*steps.arrays, result]):
             return None
         return steps.call(result)
 

@@ -7,7 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 
 SEQUENCES = [
-    Path(__file__).parents[1] / "codelets" / name for name in ("functions.py", "sequences.py")
+    Path(__file__).parents[1] / "codelets" / name
+    for name in ("functions.py", "philox.py", "sequences.py")
 ]
 """The files that define what kernels/functions.py compiles."""
 

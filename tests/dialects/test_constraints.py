@@ -21,6 +21,8 @@ LAID_OUT = "!partition.tensor<4xf32, [4 by 2] (d0) of [4]>"
 RETURN = "func.return"
 EMPTY = "func.func @main() { func.return }"
 
+READS_AND_WRITES = "`reads` and `writes` name variables, and `generators` a state of generators"
+
 
 def nn(top: str) -> str:
     """A program of nn with a state @w."""
@@ -215,13 +217,13 @@ def with_variables() -> list[Broken]:
             ),
             (
                 level,
-                "`reads` and `writes` name variables",
+                READS_AND_WRITES,
                 frame(moved("tile.copy [@x] -> @a")),
                 "no variable @x",
             ),
             (
                 level,
-                "`reads` and `writes` name variables",
+                READS_AND_WRITES,
                 frame(moved("tile.copy [@a] -> @x")),
                 "no variable @x",
             ),

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ....dialects.dtypes import dtype_named
 from ....dialects.structured import Body, Stage
 from ...codelets.calls import Array, Call, address
-from ...codelets.conversion import convert_into
+from ...codelets.conversion import convert_into, converted
 from ...codelets.scalar import scalar_function
 from ..chains import MERGED_SPAN, MERGES, SPAN_OF_UNIT, merge_call, points_call
 from ..kernels.tables import CHAIN_VECTORS, LANES, SAVED_PLACES
@@ -70,7 +71,8 @@ def expected_of(
     def applied(function: str, parameters: tuple[float, ...], inputs: Sequence[Array]) -> Array:
         out = np.empty(result.shape, np.float32)
         found = scalar_function(function)
-        return found.apply(parameters, *(a.astype(np.float32) for a in inputs), out=out)
+        given = (a if a.dtype.kind == "u" else a.astype(np.float32) for a in inputs)
+        return found.apply(parameters, *given, out=out)
 
     with np.errstate(all="ignore"):
         value = applied(body.function, body.parameters, points[0])
@@ -81,7 +83,10 @@ def expected_of(
         for stage in then:
             further, rest = rest[: stage.extras], rest[stage.extras :]
             inputs = stage.arguments(values, further)
-            values.append(applied(stage.function, stage.parameters, inputs))
+            made = applied(stage.function, stage.parameters, inputs)
+            if stage.element:
+                made = converted(converted(made, dtype_named(stage.element)), F32)
+            values.append(made)
         convert_into(values[-1], result)
 
 

@@ -1,14 +1,18 @@
-"""Cases of functions with their own sequence: numbers of all magnitudes, and rare numbers."""
+"""Cases of roundings, and of functions with their own sequence: numbers of all magnitudes, and rare
+numbers."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
-from ....dialects.scalar_functions import chain_operands
+from ....dialects.scalar_functions import BY_WORD, STOCHASTIC, chain_operands
 from ....dialects.structured import Body, Stage
 from ...codelets.calls import Array
 from ...codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
-from ..kernels.tables import CHAIN_VECTORS, LANES
+from ..chains import ROUNDINGS
+from ..kernels.tables import BY_RULE, CHAIN_VECTORS, LANES, ROUNDED_TO
 from .chains import F32, check
 from .comparing import RARE, Battery, filled, numbers, room
 
@@ -71,4 +75,66 @@ def stages() -> int:
     return count
 
 
-BATTERY: Battery = {"values of all sizes": values_of_all_sizes, "stages": stages}
+def roundings() -> int:
+    """Each rounding as a body and as a stage, of numbers around those of float16 and beyond."""
+    count = 0
+    for name, rule in product(ROUNDINGS, range(len(BY_RULE))):
+        key = (float(KEYS[rule]),) if name == STOCHASTIC else ()
+        parameters = (*key, *ROUNDED_TO, float(rule))
+        rows, length = (CHAIN_VECTORS + 1, 3 * LANES + 11) if rule % 2 else (1, 2400)
+        shape = rows, length
+        values = filled(_near_halves(count, rows * length).reshape(shape))
+        others = [filled(each) for each in _others(name, count, shape)]
+        case = f"{name} {list(parameters)} of {rows} rows of {length}"
+        check(case, Body(name, None, parameters), [[values, *others]], room(shape, F32))
+        saved = Stage("mul", (), 0, (1, 2))
+        cast = Stage("identity", element="f16")
+        tail = ((saved, cast), (cast, saved), (cast,))[rule]
+        then = Stage("scale", (1.1,)), Stage(name, parameters), *tail
+        dtype = np.float32 if cast is tail[0] and len(tail) > 1 else np.float16
+        check(
+            f"{case} behind others", Body("identity"), [[values]], room(shape, dtype), then, others
+        )
+        count += 1
+    return count
+
+
+KEYS = (0, 0x7FC00001, 0xFFFFFFFF)
+"""The keys to try. One would be a NaN as a float."""
+
+
+def _near_halves(seed: int, count: int) -> Array:
+    """Numbers of float16, numbers halfway between them, and all of _values."""
+    random = np.random.default_rng(seed)
+    codes = random.integers(0, 1 << 16, count, np.uint16)
+    halves = codes.view(np.float16).astype(np.float32)
+    with np.errstate(all="ignore"):
+        between = (halves + (codes + np.uint16(1)).view(np.float16).astype(np.float32)) / 2
+        near = halves * np.float32(1 + 2e-7)
+    return random.permuted(np.concatenate([halves, between, near, _values(seed, count)]))[:count]
+
+
+def _others(name: str, seed: int, shape: tuple[int, ...]) -> list[Array]:
+    """What a rounding reads besides its values: words, or what random words are made of."""
+    random = np.random.default_rng(seed)
+    if name == BY_WORD:
+        words = random.integers(0, 1 << 32, shape, np.uint32)
+        words.reshape(-1)[::5] = 0
+        words.reshape(-1)[::7] = 0xFFFFFFFF
+        return [words]
+    if name != STOCHASTIC:
+        return []
+    whole = [random.integers(0, 1 << 24, shape).astype(np.float32) for _ in range(4)]
+    for i, each in enumerate(whole):
+        with np.errstate(all="ignore"):
+            odd = _values(seed + i, each.size // 3) * np.float32(2.0 ** (20 * i))
+        each.reshape(-1)[::3][: len(odd)] = odd
+    whole[2] = np.broadcast_to(whole[2][:1, :1], shape)
+    return whole
+
+
+BATTERY: Battery = {
+    "values of all sizes": values_of_all_sizes,
+    "stages": stages,
+    "roundings": roundings,
+}

@@ -25,6 +25,7 @@ from .tables import (
     ADD,
     ADDRESS_LINE_BYTES,
     ADDRESSES_BYTES,
+    ALL_PLACES,
     ALONG_CODE,
     APPLY,
     CHAIN_VECTORS,
@@ -42,6 +43,7 @@ from .tables import (
     FLOATS,
     FUNCTION,
     FUNCTION_CODE,
+    FUNCTION_ROOMS,
     HALF,
     HALVES,
     KIND,
@@ -196,8 +198,8 @@ class _Steps:
             for _ in range(2)
         )
         # An array whose address is taken stays out of registers, which is fine because it is rarely
-        # used. Behind the places are those of the operands of a function.
-        places = ir.ArrayType(self.vector, (SAVED_PLACES + 2) * CHAIN_VECTORS)
+        # used. Behind the places of saved totals are those of functions.
+        places = ir.ArrayType(self.vector, ALL_PLACES * CHAIN_VECTORS)
         saved = cgutils.alloca_once(builder, places)
         self.saved = builder.ptrtoint(saved, I64)
         if n is not None:
@@ -371,7 +373,8 @@ class _Steps:
         builder = self.builder
         size = 4 * LANES * CHAIN_VECTORS
         room = [
-            builder.add(self.saved, ir.Constant(I64, (SAVED_PLACES + i) * size)) for i in range(2)
+            builder.add(self.saved, ir.Constant(I64, (SAVED_PLACES + i) * size))
+            for i in range(FUNCTION_ROOMS)
         ]
         for begin, vectors in zip(room, (first, second), strict=True):
             for row, vector in enumerate(vectors):

@@ -1,8 +1,9 @@
 # pyright: basic
-"""The kernel that computes functions by sequences of their own. Needs numba.
+"""The kernel that computes functions by sequences of their own, and roundings. Needs numba.
 
 It executes the instructions of codelets/sequences.py in their order on vectors of float64, without
-contracting or reordering them, so that its bytes equal NumPy's.
+contracting or reordering them, so that its bytes equal NumPy's. roundings.py has the functions that
+are no sequences.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numba.core import cgutils
 from ...codelets.functions import SEQUENCES
 from ...codelets.sequences import BITS, MASK, NUMBER, OPERATIONS
 from .hardware import OPTIONS, compiled
+from .roundings import ROUNDINGS
 from .tables import CHAIN_VECTORS, LANES
 from .vectors import F32, I1, I32, I64, code_address, intrinsic, load, plus, put, splat
 
@@ -25,7 +27,7 @@ KINDS = {
     MASK: ir.VectorType(I1, LANES),
 }
 
-NUMBERS = {name: i for i, name in enumerate(SEQUENCES)}
+NUMBERS = {name: i for i, name in enumerate((*SEQUENCES, *ROUNDINGS))}
 """The number of each function."""
 
 
@@ -136,6 +138,13 @@ def _do(context, number, first, second):
                 ]
                 found = _build(builder, sequence, operands)
                 put(builder, builder.fptrunc(found, narrow), at[0])
+            builder.branch(end)
+        for name, build in ROUNDINGS.items():
+            block = builder.append_basic_block("rounding")
+            switch.add_case(ir.Constant(I64, NUMBERS[name]), block)
+            builder.position_at_end(block)
+            with cgutils.for_range(builder, ir.Constant(I64, CHAIN_VECTORS)) as counter:
+                build(builder, *(plus(builder, a, counter.index, 4 * LANES) for a in addresses))
             builder.branch(end)
         builder.position_at_end(end)
         return context.get_dummy_value()

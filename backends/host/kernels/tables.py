@@ -69,7 +69,24 @@ APPLY = 17
 """A step that applies a function with its own sequence to the total, and perhaps its operand."""
 
 SAVED_PLACES = 6
-"""Totals that SAVE can keep at a time."""
+"""Totals that SAVE can keep at a time for later stages."""
+
+FUNCTION_ROOMS = 2
+"""Places behind those, for the operands of a function."""
+
+WORD_PLACES = SAVED_PLACES + FUNCTION_ROOMS
+COUNTER_WORDS = 4
+"""The first of the places behind those, and their number: for the words from which random words are
+computed. One more keeps the value to round."""
+
+ALL_PLACES = WORD_PLACES + COUNTER_WORDS + 1
+
+ROUNDED_TO = (11.0, -14.0, 65504.0)
+"""The digits, the least exponent and the largest number of the type to which kernels round:
+float16."""
+
+BY_RULE = ("infinity", "clip", "nan")
+"""What kernels make of too large numbers, by the number of the rule."""
 
 NO_OPERAND, FLOATS, HALVES, FLOAT, HALF = range(5)
 EVERY_SECOND_FLOAT, STRIDED_FLOATS, STRIDED_HALVES = range(5, 8)
