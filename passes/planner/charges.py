@@ -45,9 +45,15 @@ class Charges:
     pair_cycles: Callable[[ArrayLike], Cycles]
 
 
-def target_charges(target: Target, element: np.dtype[Any]) -> Charges:
-    """The prices of a target, for operands and a result of one dtype."""
-    between = partials_dtype(element)
+def target_charges(
+    target: Target, element: np.dtype[Any], partials: np.dtype[Any] | None = None
+) -> Charges:
+    """The prices of a target, for operands and a result of one dtype.
+
+    Args:
+        partials: the dtype of partial sums, if it is not the one in which the machine adds.
+    """
+    between = partials_dtype(element) if partials is None else partials
     return Charges(
         tiles=target.tiles,
         bytes_per_tile=target.usable_bytes_per_tile,

@@ -348,7 +348,7 @@ def _candidates(problem: Problem, depth: int, target: Target) -> list[_Found]:
     space = problem.structure.space
     parts = candidates.splits(problem, target.tiles)
     parts = parts[parts[:, depth] == 1]
-    charges = target_charges(target, problem.number_dtype)
+    charges = target_charges(target, problem.number_dtype, problem.partials_dtype)
     size = space.dims[depth].size
     whole = [access.dims() for access in space.operands[: problem.structure.own_operands]]
     rings = [
