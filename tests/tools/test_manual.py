@@ -190,8 +190,8 @@ def test_old_pages_go_and_other_files_stay(tmp_path: Path):
 
 def test_syntax_is_as_people_write_it():
     assert syntax(nn.MatMulOp) == (
-        "nn.matmul $lhs, $rhs [transpose_lhs]? [transpose_rhs]? [narrow_partials]? [into_i32]? "
-        "{...} : (types of operands) -> types of results"
+        "nn.matmul $lhs, $rhs [transpose_lhs]? [transpose_rhs]? [scale $scale]? [narrow_partials]? "
+        "[into_i32]? {...} : (types of operands) -> types of results"
     )
     assert syntax(tile.VariableOp) == (
         "tile.variable $sym_name : $tensor layout $layout [state]? [= blob $initial]? {...}"
