@@ -18,24 +18,30 @@ from ...ir.support.number_kinds import is_floating
 from .conversion import FLOAT64, Array, Arrays, Doubles, Parameters, convert_into, converted
 from .philox import philox
 
-ROUNDING = np.ones((), np.uint32)
-"""The last word of the counter, which tells the words of roundings from those of random numbers."""
+ROUNDING = np.ones((), np.int64)
+"""The least last word of a counter of roundings. It tells their words from random numbers, whose
+last word is 0."""
 
 _MOST = 2.0**62
 _MASK = np.int64(0xFFFFFFFF)
 
 
-def random_words(key: float, column: Array, row: Array, low: Array, high: Array) -> Array:
+def random_words(
+    key: float, column: Array, row: Array, low: Array, high: Array, place: int = 0
+) -> Array:
     """The random word of each element: the first word of Philox for the counter [column, row, low,
-    1] and the key [high, key].
+    1 + place] and the key [high, key].
 
     Args:
-        column, row: the place of an element.
+        key: tells the operation from others.
+        column, row: the place of an element in the result.
         low, high: whole numbers that differ from step to step and from seed to seed.
+        place: of a rounding within the sum that makes the element, such as the number of a partial
+            sum, below 2^32 - 1; 0 for the rounding of the result.
     """
     column, row, low, high = (_word(each) for each in (column, row, low, high))
     own = np.array(int(key), np.int64)
-    return philox((column, row, low, ROUNDING), (high, own))[0]
+    return philox((column, row, low, ROUNDING + place), (high, own))[0]
 
 
 def _word(numbers: Array) -> Array:

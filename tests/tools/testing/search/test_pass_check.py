@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import StringAttr, f16, f32
 
 from abele.dialects import nn
 from abele.dialects.levels import NN, TILE, level_of
+from abele.dialects.nn.base import number, number_of
 from abele.ir.errors import InputError
 from abele.ir.rules import parse_rule_set, rules_pass
 from abele.ir.text import print_module
@@ -382,3 +383,34 @@ def test_a_pass_may_give_up_precision_only_where_it_declares_it(tmp_path: Path):
     with pytest.raises(Miscompiled):
         check_pass(CastToHalf(), programs=some, examples=60, seed=0, folder=tmp_path)
     assert check_pass(DeclaresRounding(), programs=some, examples=60, seed=0).changed > 10
+
+
+@dataclass(frozen=True)
+class Change(ModulePass):
+    """Change a number of each rounding of a name."""
+
+    name = "change"
+    takes = NN
+
+    rounding: str = "nn.stochastic"
+    which: str = "digits"
+    by: float = -4.0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            if each.name == self.rounding:
+                own = number_of(each.properties[self.which])
+                each.properties[self.which] = number(own + self.by)
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("name", ["nn.stochastic", "nn.drawn"])
+def test_a_rounding_that_is_several_steps_away_is_found(name: str, tmp_path: Path):
+    with pytest.raises(Miscompiled):
+        check_pass(Change(name), operators=(name,), examples=100, seed=1, folder=tmp_path)
+
+
+def test_a_rounding_by_other_words_is_right_because_it_is_within_a_step(tmp_path: Path):
+    tested = Change("nn.stochastic", "key", 1.0)
+    report = check_pass(tested, operators=("nn.stochastic",), examples=30, seed=1, folder=tmp_path)
+    assert report.changed > 5
