@@ -75,8 +75,8 @@ def round_stochastically(
         arrays: the values, then those of random_words.
     """
     key, *form = parameters
-    value, *places = arrays
-    _round_by(random_words(key, *places), form, value, out)
+    value, column, row, low, high = arrays
+    _round_by(random_words(key, column, row, low, high), form, value, out)
 
 
 def round_by_word(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
