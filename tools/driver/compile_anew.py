@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -58,20 +58,44 @@ from .users_pipeline import (
 )
 from .verifiers import verifiers
 
+TRIALS = "trials"
+"""The stage of compiles whose programs were not chosen."""
+
 
 def compile_anew(request: Request) -> Executable:
     """The program of a settled request, compiled now.
 
     Raises InputError for a bound of memory that recomputing cannot reach.
     """
-    if not request.recompute:
-        return _fitting(request)
+    start, compiles = perf_counter(), _Compiles()
+    exe = (_recomputed if request.recompute else _fitting)(request, compiles)
+    if compiles.number > 1:
+        rest = perf_counter() - start - sum(exe.stages.seconds.values())
+        exe.stages.add(TRIALS, max(rest, 0.0))
+    return exe
+
+
+@dataclass
+class _Compiles:
+    """Compiles for one request.
+
+    Attributes:
+        number: how many there were.
+    """
+
+    number: int = 0
+
+    def __call__(self, request: Request, spare: int = 0) -> Executable:
+        """Compile a request, with plans of so many bytes less."""
+        self.number += 1
+        return _compile_once(request, spare)
+
+
+def _recomputed(request: Request, compile_once: _Compiles) -> Executable:
+    """The program of a request, with as much computed again as its bound of memory asks for."""
     bound = read_recompute(request.recompute).bound
     trial = replace(request, recompute="", unbounded=True, dump_ir=None)
-    found = within(
-        bound,
-        lambda again: _compile_once(trial if again is None else _recomputing(trial, again)),
-    )
+    found = within(bound, lambda again, spare: compile_once(_recomputing(trial, again), spare))
     exe, size = found.exe, found.exe.memory.max_tile_bytes
     if not request.unbounded:
         if bound is not None and size > bound:
@@ -83,25 +107,27 @@ def compile_anew(request: Request) -> Executable:
         _ = exe.addresses
     if request.dump_ir is not None:
         last = replace(request, recompute="")
-        return _compile_once(last if found.again is None else _recomputing(last, found.again))
+        return compile_once(_recomputing(last, found.again), found.spare)
     return exe
 
 
-def _recomputing(request: Request, again: Recompute) -> Request:
+def _recomputing(request: Request, again: Recompute | None) -> Request:
     """The request with a pass that computes values again."""
+    if again is None:
+        return request
     passes = with_recomputation(request.passes, again)
     return replace(request, recompute="", passes=passes, on_read=None)
 
 
-def _fitting(request: Request) -> Executable:
+def _fitting(request: Request, compile_once: _Compiles) -> Executable:
     """The program of a request, with smaller plans if it does not fit otherwise."""
     if request.beside:
         # Keeping what other programs hold comes first: see compile_model.
-        return _compile_once(request)
+        return compile_once(request)
 
     def compile_with(spare: int) -> Executable:
         again = replace(request, on_read=None, on_note=None)
-        return _compile_once(again if spare else request, spare)
+        return compile_once(again if spare else request, spare)
 
     return fitting(compile_with, request.tell, unbounded=request.unbounded)
 

@@ -10,11 +10,13 @@ could cost fewer cycles, it is compiled too, so the result is never worse.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from xdsl.ir import Operation
 
 from ....dialects.levels import NN
+from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp
 from ....ir.xdsl.walk import operations
 from ....passes.analysis.checkpoints import SQRT, between_checkpoints
@@ -32,17 +34,24 @@ Chosen by judgement: each one takes as long as the first.
 """
 
 
+Compile: TypeAlias = Callable[[Recompute | None, int], Executable]
+"""Compiles the program with a pass, and with plans of so many bytes less, even if it does not fit.
+"""
+
+
 @dataclass(frozen=True)
 class Result:
     """A program.
 
     Attributes:
         again: the pass that makes it; None if nothing is recomputed.
+        spare: by how many bytes its plans are smaller than those chosen first.
     """
 
     exe: Executable
     again: Recompute | None
     choices: tuple[Recomputed, ...] = ()
+    spare: int = 0
 
     @property
     def bytes(self) -> int:
@@ -58,15 +67,29 @@ class Result:
         """The faster one of two within a bound, or the one that comes closest to it."""
         return min(self, other, key=lambda each: (max(each.bytes, most), each.cycles))
 
+    def leaner(self, most: int, compile_with: Compile) -> Result:
+        """The same with smaller plans if it takes more than a bound, and there are such plans.
 
-def within(bound: int | None, compile_with: Callable[[Recompute | None], Executable]) -> Result:
+        The planner uses all memory that it estimates to be free, but a few bytes more may be taken,
+        by gaps between variables and by copies.
+        """
+        lack = self.bytes - most
+        if lack <= 0:
+            return self
+        try:
+            exe = compile_with(self.again, lack)
+        except (DoesNotFit, InputError):
+            return self
+        return self.or_better(replace(self, exe=exe, spare=lack), most)
+
+
+def within(bound: int | None, compile_with: Compile) -> Result:
     """The fastest program found that takes no more than a bound, or the one that comes closest.
 
     Args:
         bound: bytes of a tile, with what the target reserves; None for all that it has.
-        compile_with: compiles the program with a pass, even if it does not fit.
     """
-    best = kept = Result(compile_with(None), None)
+    best = kept = Result(compile_with(None, 0), None)
     most = kept.exe.target.bytes_per_tile if bound is None else bound
     choosing = _Choosing.of(kept.exe) if kept.bytes > most else None
     if choosing is None:
@@ -79,13 +102,15 @@ def within(bound: int | None, compile_with: Callable[[Recompute | None], Executa
             break
         tried.append(choices)
         again = _pass(choices)
-        found = Result(compile_with(again), again, choices)
+        found = Result(compile_with(again, 0), again, choices)
+        best = best.or_better(found.leaner(most, compile_with), most)
+        if found.bytes > most >= best.bytes:
+            break
         room = peak + most - found.bytes
-        best = best.or_better(found, most)
     published = choosing.published()
     if best.bytes > most or sum(each.cycles for each in published) < best.cycles - kept.cycles:
         again = Recompute(schedule=SQRT)
-        best = best.or_better(Result(compile_with(again), again, published), most)
+        best = best.or_better(Result(compile_with(again, 0), again, published), most)
     if best.choices:
         write_recomputed(best.exe.module_at(MACHINE), best.choices)
     return best

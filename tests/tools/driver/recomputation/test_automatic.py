@@ -48,6 +48,14 @@ def test_a_program_over_the_bound_is_brought_below_it(step: Path, kept: Executab
         assert after[name] == pytest.approx(value, rel=1e-4, abs=1e-4)
 
 
+def test_the_time_of_trials_has_a_name(step: Path, kept: Executable):
+    def stages(recompute: str) -> dict[str, float]:
+        return compile_model(step, TARGET, recompute=recompute, cache=False).stages.seconds
+
+    assert "trials" not in stages("auto")
+    assert stages(f"auto:{kept.memory.max_tile_bytes - 200}")["trials"] > 0
+
+
 def test_a_copy_that_waits_is_given_up_before_a_value(step: Path, kept: Executable):
     # Copying weights to the layout of a reader again costs less than a convolution.
     exe = compile_model(step, TARGET, recompute=f"auto:{kept.memory.max_tile_bytes - 4000}")
