@@ -26,6 +26,7 @@ PASSES: dict[str, str] = {
     "fold-constants": "abele.passes.fold_constants:FoldConstants",
     "eliminate-dead": "abele.passes.eliminate_dead:EliminateDead",
     "canonicalize": "abele.passes.canonicalize:Canonicalize",
+    "multiply-quantised": "abele.passes.multiply_quantised:MultiplyQuantised",
     "fold-scales": "abele.passes.fold_scales:FoldScales",
     "split-sequences": "abele.passes.split_sequences:SplitSequences",
     "fuse-chains": "abele.passes.fuse_chains:FuseChains",
@@ -51,6 +52,7 @@ PASSES: dict[str, str] = {
 DOWN: dict[Level, tuple[str, ...]] = {
     NN: (
         "decompose",
+        "multiply-quantised{target=TARGET}",
         "fold-scales",
         "fold-constants",
         "canonicalize",

@@ -27,11 +27,16 @@ UNIT_ROUNDOFF = float(np.finfo(np.float16).eps) / 2
 
 
 def is_sum_of_halves(op: Operation) -> bool:
-    """Whether an operation sums products of float16."""
+    """Whether an operation sums products of float16 into float16.
+
+    Sums that are stored as float32 need its range: quantised numbers are multiplied without their
+    scales, and two products of 8-bit integers may be too large for float16.
+    """
     if not isinstance(op, ContractionOp | nn.ComputeOp):
         return False
+    stored = (op.operands[0], op.results[0])
     is_product = op.structure().body.is_product
-    return is_product and isinstance(nn.element_of(op.operands[0]), Float16Type)
+    return is_product and all(isinstance(nn.element_of(v), Float16Type) for v in stored)
 
 
 def is_narrow(op: Operation) -> bool:
