@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .driver.from_torch import from_torch
     from .driver.session import Session
     from .driver.training import Training
+    from .quantising.quantise import quantise
     from .views.report.load import load_report
 
 _HOME = {
@@ -28,6 +29,7 @@ _HOME = {
     "compile_model": "driver.compile",
     "from_torch": "driver.from_torch",
     "load_report": "views.report.load",
+    "quantise": "quantising.quantise",
 }
 """The module that defines each name."""
 
@@ -45,7 +47,15 @@ def _health(exe: Executable, inputs: Mapping[str, Array]) -> Any:
 VIEWS["report"] = _report
 FRAMES["health"] = _health
 
-__all__ = ["Executable", "Session", "Training", "compile_model", "from_torch", "load_report"]
+__all__ = [
+    "Executable",
+    "Session",
+    "Training",
+    "compile_model",
+    "from_torch",
+    "load_report",
+    "quantise",
+]
 
 
 def __getattr__(name: str) -> object:

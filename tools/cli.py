@@ -44,6 +44,9 @@ COMMANDS: dict[str, Command] = {
     "run": Command("run:run", "Compile a model, or load a program, and run it once."),
     "compile": Command("compile:compile_command", "Compile a model into a program file."),
     "train": Command("train:train_command", "Train a model on samples of a file."),
+    "quantise": Command(
+        "quantise:quantise_command", "Write a float model with products of 8 bits."
+    ),
     "opt": Command("opt:opt", "Run passes on a module of any level, and print the result."),
     "plan": Command(
         "plan:plan_command", "Show how operators are split over tiles, and what that costs."

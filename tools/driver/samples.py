@@ -114,7 +114,7 @@ def samples_of(
         if array.shape[1:] != tensor.shape[1:] or not array.shape:
             need = ", ".join(map(str, ("samples", *tensor.shape[1:])))
             raise InputError(f"{path}: {name!r} has shape {list(array.shape)}; need [{need}]")
-        found[name] = _as(array, tensor, path)
+        found[name] = in_type(array, tensor, path)
         counts[name] = len(array)
     if len(set(counts.values())) != 1 or not min(counts.values()):
         found_counts = ", ".join(f"{count} of {name!r}" for name, count in counts.items())
@@ -127,7 +127,8 @@ def samples_of(
     return Samples(path, found, next(iter(wanted.values())).shape[0])
 
 
-def _as(array: Array, tensor: Tensor, path: str) -> Array:
+def in_type(array: Array, tensor: Tensor, path: str) -> Array:
+    """An array in the type of an input. Raises InputError for elements that it does not hold."""
     if array.dtype == tensor.dtype:
         return array
     converted = array.astype(tensor.dtype)
