@@ -368,3 +368,17 @@ def test_a_cast_to_8_bits_rounds_stochastically_between_its_two_neighbours():
     assert set(got) == {1.0, 1.125}
     assert abs((got == 1).mean() - 0.5) < 4 * 0.5 / 64
     assert not roundings(rounded(text, "rounding=nearest overflow=clip"))
+
+
+def test_a_stochastic_cast_to_8_bits_counts_its_places_and_stores_no_table(tmp_path: Path):
+    text = """
+    func.func @main(%x: tensor<64x32xf32>) -> tensor<64x32xf8E4M3FNUZ> {
+      %0 = nn.cast %x : (tensor<64x32xf32>) -> tensor<64x32xf8E4M3FNUZ>
+      func.return %0 : tensor<64x32xf8E4M3FNUZ>
+    }"""
+    file = tmp_path / "cast.mlir"
+    _ = file.write_text(text)
+    plain, rounding = (
+        compile_model(file, target="c600:4", rounding=each) for each in (None, "stochastic")
+    )
+    assert rounding.profile["compute_cycles"] == plain.profile["compute_cycles"]
