@@ -19,6 +19,7 @@ from .threads import ThreadCount, use_threads
         "passes",
         "precision",
         "rounding",
+        "recompute",
         "partials",
         "target",
         "dim",

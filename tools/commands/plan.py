@@ -34,7 +34,7 @@ from .showing import warn
 
 @compiles_with(
     *("target", "dim", "inputs", "value", "batch", "load", "constraints", "memory_proportion"),
-    *("weights", "partial_weights", "lenient", "precision", "rounding", "partials"),
+    *("weights", "partial_weights", "lenient", "precision", "rounding", "recompute", "partials"),
     *("train", "loss", "optimizer", "training", "verbose"),
 )
 def plan_command(

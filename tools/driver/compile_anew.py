@@ -19,11 +19,12 @@ from ...ir.context import AbeleContext
 from ...ir.instruments.call_on_step import CallOnStep
 from ...ir.instruments.reproducer import Reproducer
 from ...ir.instruments.timing import Timing
-from ...ir.pass_manager import Instrument, PassManager
+from ...ir.pass_manager import Instrument, PassManager, parse_specs
 from ...ir.support.errors import InputError
 from ...ir.support.garbage import collect_if_grown, collection_paused
 from ...ir.support.whole_file import check_folder
 from ...ir.upstream import ModuleOp, ModulePass
+from ...ir.well_known import LEVEL_NAMES
 from ...passes.allocate import Allocate
 from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
@@ -42,7 +43,7 @@ from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .program import ReadProgram, plan_target, read_program
 from .recomputation.asked import read_recompute
-from .recomputation.automatic import within
+from .recomputation.automatic import Result, within
 from .reduce import reduce_module
 from .request import Request, found_front_end
 from .spare import fitting
@@ -94,8 +95,7 @@ class _Compiles:
 def _recomputed(request: Request, compile_once: _Compiles) -> Executable:
     """The program of a request, with as much computed again as its bound of memory asks for."""
     bound = read_recompute(request.recompute).bound
-    trial = replace(request, recompute="", unbounded=True, dump_ir=None)
-    found = within(bound, lambda again, spare: compile_once(_recomputing(trial, again), spare))
+    found = _chosen(request, bound, compile_once)
     exe, size = found.exe, found.exe.memory.max_tile_bytes
     if not request.unbounded:
         if bound is not None and size > bound:
@@ -109,6 +109,28 @@ def _recomputed(request: Request, compile_once: _Compiles) -> Executable:
         last = replace(request, recompute="")
         return compile_once(_recomputing(last, found.again), found.spare)
     return exe
+
+
+def with_chosen(request: Request) -> Request:
+    """A settled request with the pass that its recomputation chooses; the program is compiled for
+    that, perhaps several times.
+
+    For what runs or plans the passes of a program itself. Its pipeline may end above the machine.
+    If the compiler also chose smaller plans, the request does not ask for them.
+    """
+    if not request.recompute:
+        return request
+    named = {each.name for each in parse_specs(request.passes)} if request.passes else set[str]()
+    rest = [name for name in LEVEL_NAMES if request.passes and name not in named]
+    whole = replace(request, passes=",".join(filter(None, (request.passes, *rest))))
+    found = _chosen(whole, read_recompute(request.recompute).bound, _Compiles())
+    return _recomputing(replace(request, recompute=""), found.again)
+
+
+def _chosen(request: Request, bound: int | None, compile_once: _Compiles) -> Result:
+    """The program that comes closest to a bound, and the pass that makes it."""
+    trial = replace(request, recompute="", unbounded=True, dump_ir=None)
+    return within(bound, lambda again, spare: compile_once(_recomputing(trial, again), spare))
 
 
 def _recomputing(request: Request, again: Recompute | None) -> Request:

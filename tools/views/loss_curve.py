@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ...ir.support.errors import InputError
-from ...ir.support.whole_file import whole_file
 from ..driver.files import write_text
 from ..driver.trainer import Row
-from .figure import new_figure
+from .figure import new_figure, write_figure
 
 SUFFIXES = (".csv", ".png")
 """The suffixes of the files that a curve can be written to."""
@@ -83,11 +82,7 @@ def _draw(path: Path, rows: Sequence[Row]) -> None:
     for axes in panels:
         axes.grid(visible=True, alpha=0.2)
         axes.legend()
-    try:
-        with whole_file(path) as stream:
-            figure.savefig(stream, format="png", dpi=120)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    write_figure(path, figure)
 
 
 def _points(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
 from ...driver.arrays import Array, checked, read_npz, seeded
-from ...driver.compile_anew import read_model
+from ...driver.compile_anew import read_model, with_chosen
 from ...driver.files import PROGRAM_FILE
 from ...driver.lowering_advice import advising_on_lowering
 from ...driver.overrides import overrides, refuse_other_values
@@ -42,6 +42,8 @@ def bisect(
     if request.example is None:
         request = replace(request, example=inputs)
     request = request.settled()
+    if not passes:
+        request = with_chosen(request)
     extensions, context = request.extensions, request.extensions.context()
     request.on_step("read")
     program, replaced = read_model(request, context), dict[str, Array]()

@@ -71,12 +71,24 @@ def parts_of(request: Request) -> dict[str, str] | None:
 
 
 def why_no_key(request: Request) -> str:
-    """Why a program has no key, in a few words; "" if it has one."""
+    """Why a program is never kept, in a few words; "" if it has a key.
+
+    Raises InputError for a request that compiling would refuse, too.
+    """
     try:
         _ = _parts(request)
-    except _REFUSED as error:
+    except NotKept as error:
         return str(error)
+    except OSError as error:
+        what = "" if error.filename is None else f"{error.filename}: "
+        raise InputError(f"{what}cannot be read: {error.strerror or error}") from None
+    except _REFUSED as error:
+        raise InputError(str(error)) from None
     return ""
+
+
+class NotKept(ValueError):
+    """A user's code, or a model without bytes, takes part in compiling a program."""
 
 
 _REFUSED = OSError, ValueError, OverflowError, InputError
@@ -86,7 +98,7 @@ def _parts(given: Request) -> dict[str, str]:
     request = given.settled()
     for path in request.extensions.load:
         if path.endswith(UNCACHED):
-            raise ValueError(f"{path} may import anything")
+            raise NotKept(f"{path} may import anything")
     name, model = _model(request.model)
     found = {
         "abele": _abele(),
@@ -123,7 +135,7 @@ def _model(model: Model) -> tuple[str, str]:
             found += [f"{n} {_file(each)}" for n, each in zip(names, files, strict=True)]
         return path.name, ", ".join(found)
     if front_end.serialized is None:
-        raise ValueError(f"no bytes stand for {front_end.in_memory}")
+        raise NotKept(f"no bytes stand for {front_end.in_memory}")
     return IN_MEMORY, _digest(front_end.serialized(model))
 
 

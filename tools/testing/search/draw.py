@@ -12,6 +12,7 @@ from ..generators.build import build
 from ..generators.levels import at_level
 from ..generators.program import Program
 from ..generators.sketch import MOST_KINDS, about_literals, random_sketch
+from ..generators.training import is_step
 from .aim import Aim
 from .failures import StrategyFailed
 from .focus import about, programs_of_rules
@@ -31,7 +32,13 @@ drawing."""
 
 
 def generated(
-    level: str, count: int, seed: int, aim: Aim, look: Look, news: Callable[[], bool] = bool
+    level: str,
+    count: int,
+    seed: int,
+    aim: Aim,
+    look: Look,
+    news: Callable[[], bool] = bool,
+    training: bool = False,
 ) -> None:
     """Pass generated programs of a level to a function.
 
@@ -42,6 +49,7 @@ def generated(
             programs that the passes changed, or that reached new code of them. If the aim names
             nothing, or nothing that helps, half of the programs resemble changed ones.
         news: whether the latest program reached new code.
+        training: whether to make steps of training only.
     """
     operators = aim.vocabulary()
     named, literals = aim.numbers(operators), aim.literals()
@@ -50,7 +58,7 @@ def generated(
     for number in range(count):
         random = Random(f"{seed} {number}")
         made = next(fitting, None) if number % 4 == 3 else None
-        if made is not None:
+        if made is not None and not training:
             made.key = f"{seed} {number}"
             look(aim.planned(made))
             news()
@@ -62,10 +70,12 @@ def generated(
         elif known := learned.resembles(number):
             sketch = learned.like(known, sketch, random)
         sketch = about_literals(sketch, literals, Random(f"{seed} {number} literals"))
-        if number % STEPS == STEPS // 2 + 1:
+        if training or number % STEPS == STEPS // 2 + 1:
             sketch = replace(sketch, training=random.randint(1, MOST_KINDS))
         sketch = aim.decided(sketch, operators, random)
-        program = at_level(build(sketch, operators), level)
+        built = build(sketch, operators)
+        # A program without a gradient stays as it is.
+        program = None if training and not is_step(built.module) else at_level(built, level)
         changed = program is not None and look(aim.planned(program))
         learned.add(sketch, aimed, changed, news())
 

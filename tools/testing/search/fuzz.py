@@ -21,6 +21,7 @@ from ....ir.pass_manager import PassEntry, parse_pipeline
 from ....ir.support.errors import InputError
 from ....passes.names import pipeline_passes
 from ....passes.pipelines import PASSES, users_passes
+from ....passes.train import Train
 from ..generators.decisions import LowerAtRandom
 from ..generators.levels import known_levels
 from .aim import Aim
@@ -105,6 +106,14 @@ def _of_pass(spec: str, registry: Mapping[str, PassEntry], level: str | None) ->
     each = parse_pipeline(spec, pipeline_passes(registry))
     if not each:
         raise InputError(f"{spec!r}: need a pass, as abele opt -p takes it")
+    if any(isinstance(one, Train) for one in each):
+        if each != (Train(),):
+            raise InputError(
+                f"{spec!r}: a step of training returns something else than its program, so "
+                "results cannot be compared; need train alone and without options, for steps with "
+                "random options, compiled by all passes"
+            )
+        return partial(check_pipeline, None, level, training=True)
     return partial(check_pass, each, level)
 
 

@@ -193,13 +193,15 @@ class _Check:
         count, seed = settings.count(UNLIMITED), settings.any_seed()
         passes = self.judge.passes.on()
         if settings.programs is not None:
-            if settings.operators or settings.decisions:
-                raise InputError("give programs, or operators and decisions, but not both")
+            if settings.operators or settings.decisions or settings.training:
+                raise InputError(
+                    "give programs, or operators, decisions and training, but not both"
+                )
             drawn(settings.programs, count, seed, look)
             return
         aim = Aim.of(passes, self.level, settings.operators, settings.decisions)
         if not settings.guided:
-            generated(self.level, count, seed, aim, look)
+            generated(self.level, count, seed, aim, look, training=settings.training)
             return
         users = [each for each in passes if not is_abeles(each)]
         reached = Reached(users or passes)
@@ -212,7 +214,7 @@ class _Check:
             return news
 
         with reached.session():
-            generated(self.level, count, seed, aim, look, has_news)
+            generated(self.level, count, seed, aim, look, has_news, settings.training)
 
     def _look(self, program: Program) -> bool:
         """Judge one program. Returns whether the passes change it."""

@@ -54,6 +54,7 @@ class CheckOptions(BudgetOptions, total=False):
     programs: SearchStrategy[Program] | None
     operators: Sequence[type[Operation] | str]
     decisions: Sequence[str]
+    training: bool
     guided: bool
     relation: Relations
     results: bool
@@ -118,6 +119,8 @@ class CheckSettings(Budget):
         decisions: the decisions that most plans make, if programs are planned at random or are of a
             lower level: some of split, order, first_tile, method, workers, combine, steps, ring and
             groups. If none are given, the decisions in the code of a user's pass.
+        training: whether every program is a step of training; one in eight is, if not. Not with
+            programs.
         guided: whether programs that reach new lines of the passes are kept and changed a little.
         relation: one or several relations that must hold in addition to the results.
         results: whether to compare results. False checks the relations alone.
@@ -137,6 +140,7 @@ class CheckSettings(Budget):
     programs: SearchStrategy[Program] | None = None
     operators: Sequence[type[Operation] | str] = ()
     decisions: Sequence[str] = ()
+    training: bool = False
     guided: bool = True
     relation: Relations = None
     results: bool = True

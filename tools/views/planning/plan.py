@@ -32,7 +32,7 @@ from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.serial import traded
 from ....passes.planner.storing_once import Asked, store_once
 from ....passes.plans.fused import FusedGroups, operator_name
-from ...driver.compile_anew import read_model
+from ...driver.compile_anew import read_model, with_chosen
 from ...driver.program import ReadProgram, plan_target
 from ...driver.request import Request
 from ...driver.tensor_sizes import refuse_tensors_larger_than
@@ -194,7 +194,7 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
         request: its passes run on the program first, such as "nn".
         program: instead of the model's.
     """
-    request = request.settled()
+    request = with_chosen(request.settled())
     passes, on_step = request.passes, request.on_step
     extensions, context = request.extensions, request.extensions.context()
     on_step("read")

@@ -1,7 +1,7 @@
 """A table of what a network learns in several arithmetics: float32, and float16 of four kinds.
 
 python -m abele.tools.workshop.learning.arithmetics [--rates 0.1,0.01,0.001] [--seeds 3]
-[--json FILE]
+[--json FILE] [--png FILE]
 
 The network is a small one on scikit-learn's digits. At a small learning rate, most updates are
 smaller than half a step of their weight. Float16 that is rounded to nearest then loses them.
@@ -16,8 +16,9 @@ from math import ceil, sqrt
 from pathlib import Path
 from statistics import mean, stdev
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import onnx
 import typer
 from threadpoolctl import threadpool_limits
@@ -31,6 +32,7 @@ from ...driver.samples import samples_of
 from ...driver.trainer import Trainer
 from ...driver.training import Training
 from ...driver.validation import Validation
+from ...views.figure import new_figure, write_figure
 from ...views.script import run_script
 from ...views.table import figure_table
 from ...views.terminal import console
@@ -42,6 +44,9 @@ RUN = 16
 """Steps in a run of the program."""
 
 TARGET = "tiny:1"
+
+POINTS = 40
+"""Points of a curve: each is the mean loss of the steps since the last one, and an accuracy."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +78,38 @@ EPOCHS = {0.1: 20, 0.01: 60, 0.001: 200}
 
 
 @dataclass(frozen=True)
+class Curve:
+    """The training with one seed.
+
+    Attributes:
+        steps: the steps after which there is a point.
+        losses: the mean loss of the steps since the point before.
+        accuracies: on samples held out.
+    """
+
+    steps: list[int]
+    losses: list[float]
+    accuracies: list[float]
+
+
+@dataclass(frozen=True)
 class Learned:
-    """The accuracies of an arithmetic at a learning rate, one per seed, on samples held out."""
+    """What an arithmetic learns at a learning rate, with one curve per seed."""
 
     arithmetic: str
     rate: float
-    steps: int
-    accuracies: list[float]
+    curves: list[Curve]
     seconds: float
+
+    @property
+    def steps(self) -> int:
+        """How many steps a training has."""
+        return self.curves[0].steps[-1]
+
+    @property
+    def accuracies(self) -> list[float]:
+        """The accuracies at the end, one per seed."""
+        return [each.accuracies[-1] for each in self.curves]
 
 
 def network(shape: tuple[int, ...], classes: int, seed: int) -> onnx.ModelProto:
@@ -92,8 +121,8 @@ def network(shape: tuple[int, ...], classes: int, seed: int) -> onnx.ModelProto:
     return made.model()
 
 
-def learn(how: Arithmetic, rate: float, epochs: int, seed: int) -> tuple[float, int]:
-    """The accuracy on samples held out after training with a seed, and the number of steps."""
+def learn(how: Arithmetic, rate: float, epochs: int, seed: int) -> Curve:
+    """The training with a seed."""
     data = digits(seed)
     model = network(data.x.shape[1:], int(data.y.max()) + 1, seed)
 
@@ -117,12 +146,19 @@ def learn(how: Arithmetic, rate: float, epochs: int, seed: int) -> tuple[float, 
     )
     steps = ceil(epochs * samples.count / BATCH / RUN) * RUN
     exe.seed_random(seed)
-    run = Trainer(exe, samples, seed)
-    while run.reached.step < steps:
-        run.step()
-    found = run.judge(Validation(judge, held)).accuracy
-    assert found is not None
-    return found, steps
+    run, validation = Trainer(exe, samples, seed), Validation(judge, held)
+    found, recent = Curve([], [], []), list[float]()
+    for point in range(1, POINTS + 1):
+        while run.reached.step < steps * point / POINTS:
+            recent.append(run.step())
+        if recent:
+            accuracy = run.judge(validation).accuracy
+            assert accuracy is not None
+            found.steps.append(run.reached.step)
+            found.losses.append(mean(recent))
+            found.accuracies.append(accuracy)
+            recent.clear()
+    return found
 
 
 def learned(rates: Sequence[float], seeds: int) -> Iterator[Learned]:
@@ -130,14 +166,53 @@ def learned(rates: Sequence[float], seeds: int) -> Iterator[Learned]:
     for rate in rates:
         for how in ARITHMETICS:
             begin = perf_counter()
-            runs = [learn(how, rate, EPOCHS[rate], seed) for seed in range(seeds)]
-            found = [accuracy for accuracy, _ in runs]
-            yield Learned(how.name, rate, runs[0][1], found, perf_counter() - begin)
+            curves = [learn(how, rate, EPOCHS[rate], seed) for seed in range(seeds)]
+            yield Learned(how.name, rate, curves, perf_counter() - begin)
 
 
 def standard_error(values: Sequence[float]) -> float:
     """The standard error of the mean of some values."""
     return stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
+
+
+STYLES = (
+    {"color": "black"},
+    {"color": "tab:blue", "dashes": (6, 3)},
+    {"color": "tab:red"},
+    {"color": "tab:green", "dashes": (2, 2)},
+)
+"""How the lines are drawn: curves that coincide can still be told apart."""
+
+
+def draw(path: Path, found: Sequence[Learned]) -> None:
+    """Draw loss and accuracy over steps: the mean of all seeds, and all between their extremes.
+
+    Raises InputError if the file cannot be written, or if matplotlib is not installed.
+    """
+    rates = list(dict.fromkeys(each.rate for each in found))
+    figure = new_figure(figsize=(1 + 3.7 * len(rates), 6), layout="constrained")
+    panels: Any = figure.subplots(2, len(rates), sharex="col", squeeze=False)
+    for column, rate in enumerate(rates):
+        for each, style in zip((f for f in found if f.rate == rate), STYLES, strict=False):
+            steps = each.curves[0].steps
+            for axes, values in (
+                (panels[0, column], [curve.losses for curve in each.curves]),
+                (panels[1, column], [curve.accuracies for curve in each.curves]),
+            ):
+                rows = np.array(values)
+                axes.plot(steps, rows.mean(0), linewidth=1.5, label=each.arithmetic, **style)
+                extremes = rows.min(0), rows.max(0)
+                axes.fill_between(steps, *extremes, color=style["color"], alpha=0.12, linewidth=0)
+        panels[0, column].set_title(f"learning rate {rate:g}")
+        panels[0, column].set_yscale("log")
+        panels[1, column].set_xlabel("step")
+        panels[1, column].locator_params(axis="x", nbins=5)
+    panels[0, 0].set_ylabel("loss")
+    panels[1, 0].set_ylabel("accuracy on samples held out")
+    for axes in panels.ravel():
+        axes.grid(visible=True, alpha=0.2)
+    panels[1, -1].legend(loc="lower right", fontsize=8)
+    write_figure(path, figure)
 
 
 def arithmetics(
@@ -146,10 +221,13 @@ def arithmetics(
     ] = ",".join(map(str, EPOCHS)),
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 3,
     report: Annotated[Path | None, typer.Option("--json", help="Write all figures here.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Draw loss and accuracy over steps.")] = None,
 ) -> None:
     """Train a network on scikit-learn's digits in several arithmetics, and print how well it
     does."""
-    check_files({}, {"--json": report})
+    check_files({}, {"--json": report, "--png": png})
+    if png is not None:
+        new_figure(figsize=(1, 1))
     wanted = [_rate(each) for each in rates.split(",")]
     table = figure_table(
         f"mean of {seeds} seeds",
@@ -171,7 +249,12 @@ def arithmetics(
             typer.echo(f"{each.rate:g} {each.arithmetic}: {mean(each.accuracies):.2%}", err=True)
     console().print(table)
     if report is not None:
-        write_text(report, json.dumps([asdict(each) for each in found], indent=2) + "\n")
+        rows = [
+            {"steps": each.steps, "accuracies": each.accuracies, **asdict(each)} for each in found
+        ]
+        write_text(report, json.dumps(rows, indent=2) + "\n")
+    if png is not None:
+        draw(png, found)
 
 
 def _rate(text: str) -> float:

@@ -1,5 +1,6 @@
 """What the compiler chooses to compute again, under a bound of memory."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,11 @@ from training import training_step
 
 from abele.ir.errors import DoesNotFit, InputError
 from abele.tools import Executable, Training, compile_model
+from abele.tools.debug.bisect.bisect import bisect
+from abele.tools.driver.compile_anew import with_chosen
 from abele.tools.driver.recomputation import automatic
+from abele.tools.driver.request import Request
+from abele.tools.views.planning.plan import plan_model
 
 TARGET = "tiny:8"
 LAYERS = 6
@@ -187,3 +192,21 @@ def test_the_compiler_does_no_worse_than_the_published_schedule(
     assert own.recomputed
     # Without own choices, the schedule itself is taken.
     assert (own.profile["cycles"] == published.profile["cycles"]) == (rounds == 0)
+
+
+def test_plans_and_bisection_are_those_of_the_program_with_the_choice(step: Path, kept: Executable):
+    bound = kept.memory.max_tile_bytes - 1500
+    request = Request(step, TARGET, recompute=f"auto:{bound}")
+    exe = compile_model(step, TARGET, recompute=request.recompute)
+    chosen = [name for each in exe.recomputed for name in each.nodes]
+    assert chosen
+    plain, again = (
+        [row.node for row in plan_model(replace(each, passes="nn")).plan.operators]
+        for each in (replace(request, recompute=""), request)
+    )
+    assert len(again) > len(plain)
+    verdict = bisect(request)
+    assert verdict.passed
+    passes = with_chosen(request.settled()).passes
+    assert passes.startswith("nn,recompute{nodes=")
+    assert with_chosen(replace(request, recompute="auto").settled()).passes == ""

@@ -31,6 +31,18 @@ def test_a_failure_is_saved_and_the_other_jobs_go_on(tmp_path: Path):
     assert done["canonicalize"].report.examples > 0
 
 
+def test_train_is_fuzzed_as_steps_of_training_that_all_passes_compile():
+    report = Report()
+    jobs(["train"])["train"](examples=4, seed=1, report=report)
+    assert report.examples == report.steps == report.changed > 0
+
+
+@pytest.mark.parametrize("spec", ["train{optimizer=adam}", "train,canonicalize"])
+def test_what_train_makes_of_a_program_is_not_compared_with_it(spec: str):
+    with pytest.raises(InputError, match="need train alone and without options"):
+        jobs([spec])
+
+
 def test_an_unknown_pass_is_refused():
     with pytest.raises(InputError, match="canonicalise"):
         jobs(["canonicalise"])
