@@ -95,6 +95,9 @@ _REFUSED = OSError, ValueError, OverflowError, InputError
 
 
 def _parts(given: Request) -> dict[str, str]:
+    if given.constraints is not None:
+        # Settling reads them, and a pipe can be read only once.
+        _ = _regular(Path(given.constraints))
     request = given.settled()
     for path in request.extensions.load:
         if path.endswith(UNCACHED):

@@ -47,7 +47,8 @@ DECIDING = [
     ("precision", "float16", "passes"),
     ("rounding", "stochastic", "passes"),
     ("load", replace(Extensions(), load=("net.onnx",)), "loaded"),
-    ("constraints", "net.onnx", "constraints"),
+    ("partials", "float16", "passes"),
+    ("constraints", "asked.json", "constraints"),
     ("memory_proportion", 0.5, "memory proportion"),
     ("vertices_per_tile", 2, "vertices per tile"),
     ("recompute", "auto", "recompute"),
@@ -80,6 +81,7 @@ NOT_DECIDING: dict[str, object] = {
 
 @pytest.mark.parametrize(("field", "value", "part"), DECIDING)
 def test_each_option_is_a_part(folder: Path, field: str, value: object, part: str):
+    Path("asked.json").write_text("{}")
     assert changed(replace(PLAIN, **{field: value})) == {part}
 
 

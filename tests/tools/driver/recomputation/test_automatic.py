@@ -194,19 +194,34 @@ def test_the_compiler_does_no_worse_than_the_published_schedule(
     assert (own.profile["cycles"] == published.profile["cycles"]) == (rounds == 0)
 
 
-def test_plans_and_bisection_are_those_of_the_program_with_the_choice(step: Path, kept: Executable):
-    bound = kept.memory.max_tile_bytes - 1500
-    request = Request(step, TARGET, recompute=f"auto:{bound}")
-    exe = compile_model(step, TARGET, recompute=request.recompute)
-    chosen = [name for each in exe.recomputed for name in each.nodes]
-    assert chosen
+MASKED = """
+!x = tensor<256x128xf32>
+!w = tensor<128x128xf32>
+func.func @main(%x: !x, %rows: tensor<256x1xf32>, %columns: tensor<1x128xf32>,
+                %w: !w, %v: !w, %u: !w) -> !x {
+  %mask = nn.mul %rows, %columns : (tensor<256x1xf32>, tensor<1x128xf32>) -> !x loc("mask")
+  %0 = nn.mul %x, %mask : (!x, !x) -> !x loc("drop1")
+  %1 = nn.matmul %0, %w : (!x, !w) -> !x loc("fc1")
+  %2 = nn.matmul %1, %v : (!x, !w) -> !x loc("fc2")
+  %3 = nn.matmul %2, %u : (!x, !w) -> !x loc("fc3")
+  %4 = nn.mul %3, %mask : (!x, !x) -> !x loc("drop2")
+  func.return %4 : !x
+}"""
+
+
+def test_plans_and_bisection_are_those_of_the_program_with_the_choice(tmp_path: Path):
+    (tmp_path / "m.mlir").write_text(MASKED)
+    target = "tiny:16,memory.bytes_per_tile=56000"
+    request = Request(tmp_path / "m.mlir", target, recompute="auto")
+    exe = compile_model(request.model, target, recompute="auto", cache=False)
+    assert [each.nodes for each in exe.recomputed] == [("mask",)]
     plain, again = (
         [row.node for row in plan_model(replace(each, passes="nn")).plan.operators]
         for each in (replace(request, recompute=""), request)
     )
-    assert len(again) > len(plain)
-    verdict = bisect(request)
-    assert verdict.passed
-    passes = with_chosen(request.settled()).passes
-    assert passes.startswith("nn,recompute{nodes=")
-    assert with_chosen(replace(request, recompute="auto").settled()).passes == ""
+    assert plain.index("mask") < plain.index("fc2")
+    assert again.index("mask") > again.index("fc2")
+    assert bisect(request).passed
+    assert with_chosen(request.settled()).passes.startswith('nn,recompute{nodes="mask"}')
+    roomy = replace(request, target="tiny:16")
+    assert with_chosen(roomy.settled()).passes == ""
