@@ -204,6 +204,7 @@ class _Rewriting:
         readers = list(result.uses)
         result._type = wide  # pyright: ignore[reportPrivateUsage]
         edit.modified(last)
+        self._widen_chain(last, edit)
         rounding = self._rounding(result, narrow, last, edit)
         cast = nn.CastOp(rounding.results[0], narrow)
         cast.location = last.location
@@ -213,6 +214,18 @@ class _Rewriting:
             edit.set_operand(use.operation, use.index, cast.results[0])
         cast.results[0].name_hint, result.name_hint = result.name_hint, None
         self._join(store.members, [rounding, cast], edit)
+
+    def _widen_chain(self, last: Operation, edit: Edit) -> None:
+        """Widen what the own chain of an operation reads, which has the type of its result."""
+        if not isinstance(last, nn.ComputeOp):
+            return
+        own = last.structure().own_operands
+        for i, value in enumerate(last.inputs[own:], own):
+            if nn.element_of(value) != f32:
+                cast = nn.CastOp(value, f32)
+                cast.location = at(last, "widen")
+                edit.insert(cast, InsertPoint.before(last))
+                edit.set_operand(last, i, cast.results[0])
 
     def _draw(self, source: Operation, edit: Edit) -> None:
         """Make what a rounding of an operation's result reads."""
