@@ -41,7 +41,7 @@ from .ordered import WIDE, Sums, matmul_calls, scratch_elements
 from .reduction import reduction
 from .stamps import Stamp
 
-HALF = np.dtype(np.float16)
+FLOAT16 = np.dtype(np.float16)
 """The dtype in which products of 8-bit floats are added up."""
 
 FEW_PRODUCTS = 1024
@@ -231,7 +231,7 @@ def sums_of(cells: Cells) -> Sums:
     """How the products of cells are added up in float32."""
     narrow, dtype = cells.body.narrow, cells.operands[0].dtype
     if cells.body.is_scaled_product:
-        dtype = HALF
+        dtype = FLOAT16
     factor = cells.body.product_factor
     if narrow is None or not is_floating(dtype) or dtype.itemsize >= FLOAT32.itemsize:
         return replace(WIDE, factor=factor)

@@ -18,7 +18,7 @@ from ...ir.support.number_kinds import is_floating
 from .conversion import FLOAT64, Array, Arrays, Doubles, Parameters, convert_into, converted
 from .philox import philox
 
-ROUNDING = np.ones((), np.int64)
+ROUNDS = np.ones((), np.int64)
 """The least last word of a counter of roundings. It tells their words from random numbers, whose
 last word is 0."""
 
@@ -41,7 +41,7 @@ def random_words(
     """
     column, row, low, high = (_word(each) for each in (column, row, low, high))
     own = np.array(int(key), np.int64)
-    return philox((column, row, low, ROUNDING + place), (high, own))[0]
+    return philox((column, row, low, ROUNDS + place), (high, own))[0]
 
 
 def _word(numbers: Array) -> Array:

@@ -93,7 +93,7 @@ from .kernels.tables import (
 )
 from .load import has_kernels, kernels
 
-ROUNDINGS = (TO_NEAREST, BY_WORD, STOCHASTIC)
+ROUNDING_FUNCTIONS = (TO_NEAREST, BY_WORD, STOCHASTIC)
 """The functions that round to another type."""
 
 VALUE_PLACE = WORD_PLACES + COUNTER_WORDS
@@ -203,7 +203,7 @@ class Steps:
                 return False
             self._apply_sequence(known, parameters, inputs)
             return True
-        if function in ROUNDINGS:
+        if function in ROUNDING_FUNCTIONS:
             return self._apply_rounding(function, tuple(parameters), inputs)
         if known is None or known.compiled is None:
             return False

@@ -11,7 +11,7 @@ from ....dialects.scalar_functions import BY_WORD, STOCHASTIC, chain_operands
 from ....dialects.structured import Body, Stage
 from ...codelets.calls import Array
 from ...codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
-from ..chains import ROUNDINGS
+from ..chains import ROUNDING_FUNCTIONS
 from ..kernels.tables import BY_RULE, CHAIN_VECTORS, LANES, ROUNDED_TO
 from .chains import F32, check
 from .comparing import RARE, Battery, filled, numbers, room
@@ -78,7 +78,7 @@ def stages() -> int:
 def roundings() -> int:
     """Each rounding as a body and as a stage, of numbers around those of float16 and beyond."""
     count = 0
-    for name, rule in product(ROUNDINGS, range(len(BY_RULE))):
+    for name, rule in product(ROUNDING_FUNCTIONS, range(len(BY_RULE))):
         key = (float(KEYS[rule]),) if name == STOCHASTIC else ()
         parameters = (*key, *ROUNDED_TO, float(rule))
         rows, length = (CHAIN_VECTORS + 1, 3 * LANES + 11) if rule % 2 else (1, 2400)

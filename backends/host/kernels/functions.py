@@ -15,7 +15,7 @@ from numba.core import cgutils
 from ...codelets.functions import SEQUENCES
 from ...codelets.sequences import BITS, MASK, NUMBER, OPERATIONS
 from .hardware import OPTIONS, compiled
-from .roundings import ROUNDINGS
+from .roundings import ROUNDING_SEQUENCES
 from .tables import CHAIN_VECTORS, LANES
 from .vectors import F32, I1, I32, I64, code_address, intrinsic, load, plus, put, splat
 
@@ -27,7 +27,7 @@ KINDS = {
     MASK: ir.VectorType(I1, LANES),
 }
 
-NUMBERS = {name: i for i, name in enumerate((*SEQUENCES, *ROUNDINGS))}
+NUMBERS = {name: i for i, name in enumerate((*SEQUENCES, *ROUNDING_SEQUENCES))}
 """The number of each function."""
 
 
@@ -139,7 +139,7 @@ def _do(context, number, first, second):
                 found = _build(builder, sequence, operands)
                 put(builder, builder.fptrunc(found, narrow), at[0])
             builder.branch(end)
-        for name, build in ROUNDINGS.items():
+        for name, build in ROUNDING_SEQUENCES.items():
             block = builder.append_basic_block("rounding")
             switch.add_case(ir.Constant(I64, NUMBERS[name]), block)
             builder.position_at_end(block)

@@ -18,7 +18,7 @@ from .tables import BY_RULE, CHAIN_VECTORS, COUNTER_WORDS, FUNCTION_ROOMS, LANES
 from .vectors import F16, F32, I32, I64, load, put, splat
 
 F64 = ir.DoubleType()
-FLOATS, HALVES, DOUBLES = (ir.VectorType(each, LANES) for each in (F32, F16, F64))
+SINGLE_VECTOR, HALF_VECTOR, DOUBLES = (ir.VectorType(each, LANES) for each in (F32, F16, F64))
 WORD, LONG = (ir.VectorType(each, LANES) for each in (I32, I64))
 
 ROOM_BYTES = 4 * LANES * CHAIN_VECTORS
@@ -77,15 +77,15 @@ def _limited(builder, made, rule):
 
 def _to_nearest(rule, builder, values, words):
     """Round values to nearest, ties to even."""
-    value = builder.fpext(load(builder, FLOATS, values), DOUBLES)
+    value = builder.fpext(load(builder, SINGLE_VECTOR, values), DOUBLES)
     step, inverse = _powers(builder, value)
     made = builder.fmul(_called(builder, "rint", builder.fmul(value, inverse)), step)
-    put(builder, builder.fptrunc(_limited(builder, made, rule), FLOATS), values)
+    put(builder, builder.fptrunc(_limited(builder, made, rule), SINGLE_VECTOR), values)
 
 
 def _by_word(rule, builder, values, words):
     """Round values to one of the two numbers around each, as words say."""
-    value = builder.fpext(load(builder, FLOATS, values), DOUBLES)
+    value = builder.fpext(load(builder, SINGLE_VECTOR, values), DOUBLES)
     step, inverse = _powers(builder, value)
     sign = builder.and_(builder.bitcast(value, LONG), _all(builder, I64, SIGN - (1 << 64)))
     scaled = builder.bitcast(builder.fmul(value, inverse), LONG)
@@ -96,7 +96,7 @@ def _by_word(rule, builder, values, words):
     made = builder.fmul(_called(builder, "floor", builder.fadd(steps, share)), step)
     bits = builder.or_(builder.and_(builder.bitcast(made, LONG), clear), sign)
     made = _limited(builder, builder.bitcast(bits, DOUBLES), rule)
-    put(builder, builder.fptrunc(made, FLOATS), values)
+    put(builder, builder.fptrunc(made, SINGLE_VECTOR), values)
 
 
 def _word(builder, values, unused):
@@ -105,7 +105,7 @@ def _word(builder, values, unused):
     def constant(number):
         return _all(builder, I32, number)
 
-    bits = builder.bitcast(load(builder, FLOATS, values), WORD)
+    bits = builder.bitcast(load(builder, SINGLE_VECTOR, values), WORD)
     exponent = builder.and_(builder.lshr(bits, constant(23)), constant(0xFF))
     fraction = builder.or_(builder.and_(bits, constant((1 << 23) - 1)), constant(1 << 23))
     left = builder.sub(exponent, constant(127 + 23))
@@ -166,11 +166,11 @@ def _philox(builder, values, keys):
 
 def _through_halves(builder, values, unused):
     """Convert values to float16 and back."""
-    narrow = builder.fptrunc(load(builder, FLOATS, values), HALVES)
-    put(builder, builder.fpext(narrow, FLOATS), values)
+    narrow = builder.fptrunc(load(builder, SINGLE_VECTOR, values), HALF_VECTOR)
+    put(builder, builder.fpext(narrow, SINGLE_VECTOR), values)
 
 
-ROUNDINGS = {
+ROUNDING_SEQUENCES = {
     "as word": _word,
     "random word": _philox,
     "through f16": _through_halves,

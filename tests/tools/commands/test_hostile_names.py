@@ -59,6 +59,7 @@ COMMAND_LINES: dict[str, tuple[str, ...]] = {
     "bisect": ("bisect", "MODEL"),
     "cache": ("cache", "explain", "MODEL"),
     "train": ("train", "MODEL", "--data", "samples.npz", "--steps", "1", "--loss", "mean_square"),
+    "quantise": ("quantise", "MODEL", "--inputs", "samples.npz", "--to", "int8", "-o", "q.onnx"),
     "missing": ("run", "[/b]\x1b\udcff.onnx"),
     "doctor": ("doctor", "--json", "[b].json"),
 }

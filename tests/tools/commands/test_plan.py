@@ -46,7 +46,7 @@ def test_each_operator_has_a_row_and_all_together_the_last(network: Path):
     found = rows(result.stdout)
     assert found[-1][0] == f"all {len(found) - 1}"
     assert [row[1] for row in found[:-1]].count("nn.conv") == 2
-    cycles = [[int(n.replace(",", "")) for n in row[5:10]] for row in found]
+    cycles = [[int(n.replace(",", "")) for n in row[6:11]] for row in found]
     for whole, *phases in cycles:
         assert abs(whole - sum(phases)) <= len(found)
     assert abs(cycles[-1][0] - sum(row[0] for row in cycles[:-1])) <= len(found)
@@ -56,7 +56,7 @@ def test_each_operator_has_a_row_and_all_together_the_last(network: Path):
 def test_the_most_expensive_operators_come_first_with_top(network: Path):
     every = rows(plan(network, "--target", "tiny:16").stdout)[:-1]
     few = rows(plan(network, "--target", "tiny:16", "--top", "2").stdout)[:-1]
-    dearest = sorted(every, key=lambda row: -int(row[5].replace(",", "")))
+    dearest = sorted(every, key=lambda row: -int(row[6].replace(",", "")))
     assert [row[0] for row in few] == [row[0] for row in dearest[:2]]
 
 
@@ -241,7 +241,7 @@ def test_a_step_of_training_is_planned_phase_by_phase(network: Path):
     phases = [each["phase"] for each in record["operators"]]
     assert [row[1] for row in found[: len(phases)]] == phases
     assert set(phases) == {"forward", "backward", "update"}
-    cycles = {row[1]: int(row[6].replace(",", "")) for row in found if row[0].startswith("all ")}
+    cycles = {row[1]: int(row[7].replace(",", "")) for row in found if row[0].startswith("all ")}
     for phase in ("forward", "backward", "update"):
         own = [each for each in record["operators"] if each["phase"] == phase]
         assert cycles[phase] == pytest.approx(sum(each["cycles"] for each in own), abs=1)

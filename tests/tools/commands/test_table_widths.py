@@ -42,6 +42,7 @@ WITHOUT = {
     "fuzz": "its table has fixed words; it takes seconds",
     "mutate": "its table has fixed words; it takes minutes",
     "bench": "measures for minutes",
+    "quantise": "its table has three columns of figures; it takes seconds",
     "demo": "the table of run; it takes seconds",
 }
 """Commands without a table of names, and why they are not run here."""
