@@ -26,7 +26,7 @@ from ...backends.target import Target, resolve_target
 from ...dialects.levels import NN
 from ...ir.pass_manager import PassManager, parse_pipeline
 from ...ir.upstream import ModuleOp
-from ...passes.pipelines import DOWN
+from ...passes.pipelines import DOWN, with_target
 from ...passes.planner.graph import read_graph
 from ...passes.planner.limits import Limits
 from ...passes.planner.network import Network, plan_network
@@ -112,7 +112,7 @@ def to_be_planned(path: Path, target: str) -> tuple[ModuleOp, Target]:
     context = extensions.context()
     program = read_model(Request(path), context)
     machine = plan_target(program.module, target, program.path)
-    passes = parse_pipeline(",".join(DOWN[NN]), extensions.passes)
+    passes = parse_pipeline(",".join(with_target(DOWN[NN], target)), extensions.passes)
     PassManager(passes, ()).run(context, program.module)
     # A group has one plan, which is applied to it as to one operation.
     FusedGroups(program.module).fuse()

@@ -50,7 +50,7 @@ def test_a_third_of_all_programs_have_gradients_and_become_valid_steps():
 
 def test_every_loss_optimizer_and_number_is_drawn():
     losses: Counter[str] = Counter()
-    for program in steps(100):
+    for program in steps(200):
         described = program.module.attributes[SETTINGS]
         losses[described.data["loss"].data] += 1
     assert set(losses) == set(LOSSES)
