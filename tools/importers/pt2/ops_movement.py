@@ -369,6 +369,21 @@ def _rolled(node: AtenNode, value: SSAValue, axis: int, shift: int) -> SSAValue:
     return node.add(nn.ConcatOp([front, node.sliced(value, axis, 0, size - at)], axis))
 
 
+def _diff(node: AtenNode) -> Results:
+    """Differences of neighbours along an axis, n times, with given parts before and after it."""
+    value, times = node.value("self"), node.integer("n", 1)
+    axis = node.along(node.integer("dim", -1), len(shape_of(value)))
+    parts = [node.operand("prepend"), value, node.operand("append")]
+    value = _joined(node, [each for each in parts if each is not None], axis)
+    operator = "Xor" if node.dtype("self") == np.bool_ else "Sub"
+    for _ in range(min(times, nn.shape_of(value)[axis])):
+        size = nn.shape_of(value)[axis] - 1
+        value = node.apply(
+            operator, node.sliced(value, axis, 1, size), node.sliced(value, axis, 0, size)
+        )
+    return value
+
+
 def _padding(node: AtenNode, rank: int, name: str = "padding") -> tuple[list[int], list[int]]:
     """The padding before and after each axis. torch lists pairs from the last axis on."""
     given = node.integers(name)
@@ -590,6 +605,7 @@ MOVEMENTS: dict[str, Importer] = {
     "select": _select,
     "flip": _flip,
     "roll": _roll,
+    "diff": _diff,
     "pad": _pad,
     "constant_pad_nd": _pad_as("constant", "value"),
     **{f"reflection_pad{n}d": _pad_as("reflect") for n in (1, 2, 3)},

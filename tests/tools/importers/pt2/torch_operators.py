@@ -281,6 +281,16 @@ def movements() -> dict[str, Case]:
             lambda x: (x.flip(0), x.flip(1, 2), x.roll(1, 2), x.roll((1, -1), (0, 2)), x.roll(5)),
             (X,),
         ),
+        "diff": (
+            lambda x: (
+                x.diff(),
+                x.diff(2, 1),
+                torch.diff(x, prepend=x[..., :1], append=x[..., :2]),
+                (x > 0).diff(dim=0),
+                x.diff(n=9),
+            ),
+            (X,),
+        ),
         "rot90": (lambda x: (x.rot90(1, [1, 2]), x.rot90(2, [0, 1]), x.rot90(3, [0, 2])), (X,)),
         "pad": (lambda x: (F.pad(x, (1, 2)), F.pad(x, (1, 0, 2, 1), value=3.0)), (X,)),
         "pad reflect": (
