@@ -11,6 +11,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..ir.legality import Constraint, Kind, ModuleFacts, holds, names
+from ..ir.support.deferred import deferred
 from ..ir.support.suggestions import suggestion
 from ..ir.symbols import symbols_in
 from ..ir.upstream import VerifyException
@@ -18,11 +19,13 @@ from ..ir.well_known import ENTRY
 from . import nn, partition
 from .abele import LayoutAttr
 from .control import ITERATION_NUMBER, RepeatOp, run_around
-from .generators import verify_generators
 from .home import verify_numbers
 from .partition import PartitionTensor, verify_moves, verify_result_types
 from .tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
 from .variable import ALIGNMENT, Variable
+
+with deferred(__name__):
+    from .generators import verify_generators
 
 # Types of values
 

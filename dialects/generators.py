@@ -10,10 +10,13 @@ from xdsl.ir import Attribute
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import identity_map
-from ..ir.support.xoroshiro import seeded
+from ..ir.support.deferred import deferred
 from ..ir.upstream import VerifyException
 from .nn import tensor
 from .variable import Variable
+
+with deferred(__name__):
+    from ..ir.support.xoroshiro import seeded
 
 GENERATORS = "rounding.generators"
 """The name of the state with the generators of all workers: ui32[tiles, workers, 4]."""

@@ -18,6 +18,7 @@ from ..ir.support.hash_once import hash_once
 from ..ir.support.number_formats import Overflow
 from ..ir.support.same_number import same_numbers
 from ..ir.upstream import Builder
+from ..ir.well_known import MOST_TERMS
 from .along import Along
 from .combiners import MEMBERS, TUPLE_COMBINERS, Combiner, MemberKind
 from .scalar_functions import COMBINERS, FUNCTIONS, PRODUCTS, SCALED, chain_operands, chainable
@@ -127,10 +128,6 @@ class Stage:
 def extras_of(stages: Sequence[Stage]) -> int:
     """Number of operands that a chain takes in addition to the value it starts with."""
     return sum(stage.extras for stage in stages)
-
-
-MOST_TERMS = 128
-"""The most terms between two roundings: so many are added in one order on every host."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Names and limits that users of a program need without loading its dialects.
 
 They are the names of the levels, the function that a run begins in, attributes of training
-programs, and the largest seed.
+programs, the largest seed, and how many terms of a sum are added in one order.
 """
 
 from __future__ import annotations
@@ -22,3 +22,6 @@ TRAINED = "abele.trained"
 
 MOST_SEED = 2**32 - 1
 """The largest seed."""
+
+MOST_TERMS = 128
+"""The most terms between two roundings of a sum: so many are added in one order on every host."""

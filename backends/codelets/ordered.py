@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from ...dialects.structured import MOST_TERMS
 from ...ir.support.number_formats import Overflow, limited
 from ...ir.support.strided import as_strided
+from ...ir.well_known import MOST_TERMS
 from .calls import Array, Call, Scratch
 from .conversion import convert_into, float_limits
 

@@ -12,8 +12,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.well_known import MOST_TERMS
 from ..codelets.calls import Array, Call, Scratch, address
-from ..codelets.ordered import TERMS
 from ..codelets.stamps import Stamp, Table
 from .calls import KernelCall, elements, even_cuts, table_address, unit_cuts
 from .kernels.tables import (
@@ -91,7 +91,7 @@ class Groups:
     left: Sequence[int]
     right: Sequence[int]
     inner: Sequence[int]
-    chain_terms: int = TERMS
+    chain_terms: int = MOST_TERMS
     rounding: int = 0
 
 
@@ -272,7 +272,7 @@ class Offsets:
     rows: tuple[Table, Table]
     columns: tuple[Table, Table]
     terms: tuple[Table, Table]
-    sums: tuple[int, int] = (TERMS, 0)
+    sums: tuple[int, int] = (MOST_TERMS, 0)
 
     @classmethod
     def of(cls, groups: Groups, arrays: Sequence[Array]) -> Offsets:

@@ -7,6 +7,7 @@ of a convolution, and `...` the spatial axes, as many as the operation is given.
 
 from xdsl.ir import Dialect
 
+from ...ir.support.deferred import deferred
 from ...ir.xdsl.verified_by_form import verified_by_form
 from . import elementwise
 from .base import (
@@ -37,7 +38,6 @@ from .composite import (
 )
 from .contraction import ContractionOp, ConvInputGradOp, ConvOp, ConvWeightGradOp, MatMulOp
 from .elementwise import *  # noqa: F403 - an operation is defined and exported in one file
-from .float8 import least_scale, quartered, stored, widened
 from .generic import ComputeOp, compute
 from .group import (
     MOST_MEMBERS,
@@ -60,6 +60,9 @@ from .state import ConstantOp, LoadOp, StateOp, StoreOp
 from .summarize import CombiningOp, SummarizeOp, SummarizeWindowsOp
 from .window import PoolOp, ReduceOp
 from .windowed import pooled_size, window_reach
+
+with deferred(__name__):
+    from .float8 import least_scale, quartered, stored, widened
 
 STATE = (StateOp, LoadOp, StoreOp, ConstantOp)
 CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)

@@ -30,10 +30,11 @@ from ...dialects.abele import Plan
 from ...dialects.dtypes import element_type, numpy_dtype
 from ...dialects.partition import laid_out, partition_type
 from ...dialects.scalar_functions import FUNCTIONS
-from ...dialects.structured import MOST_TERMS, Movement, Narrow, Structure, Structured
+from ...dialects.structured import Movement, Narrow, Structure, Structured
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.support.number_formats import Overflow
+from ...ir.well_known import MOST_TERMS
 from ..plans.derive import combining, compute_layouts, final_layout, leaves_partials, refined
 from ..plans.fused import operator_name
 from ..plans.planned import plan_of

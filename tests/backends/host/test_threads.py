@@ -32,7 +32,7 @@ pytest.importorskip("numba")
 
 COUNTS = (1, 2, 3, 7)
 PROGRAMS, EACH = 4, 4
-RACING = 15
+RACING = 18
 """The number of a generated program that a race shows in."""
 
 SMALL_MODELS = ("products", "convolutions", "normalisations", "shuffle", "classifier")
