@@ -139,7 +139,7 @@ class Narrow:
     Attributes:
         terms: how many terms are added before the sum is rounded to that type. An operator of nn
             has 1, which allows a rounding after each term; the machine's units round less often.
-        overflow: what becomes of a sum that is too large.
+        overflow: which number replaces a sum that is too large.
     """
 
     terms: int = 1

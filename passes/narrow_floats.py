@@ -53,7 +53,8 @@ class NarrowFloats(ModulePass):
     squares, powers and products that only sums read, values computed only from such values (a mean,
     a deviation, a random number), and values that are the same in every run, up to their use.
     Elementwise operations that read such a value compute in float32, and round their result.
-    Results of branches, loops and functions are rounded too.
+    Results of branches, loops and functions are rounded too, except what a loop only collects: the
+    sum of all iterations, or a table with a row of each.
 
     `keep` names nodes whose operations compute in float32 too, such as one that overflows.
 
@@ -92,6 +93,7 @@ class NarrowFloats(ModulePass):
         dtype = numpy_dtype(narrowing.element)
         wide = wide_operations(op, fixed_values(op, narrowing.stored), dtype)
         wide |= {each for each in op.walk() if _rounds(each)} | _kept(op, self.keep)
+        wide |= {each for loop in op.walk() for each in _collected(loop).values()}
         if self.states == "wide":
             phases = Phases.of(op)
             wide |= {each for each in op.walk() if phases.phase(each) == UPDATE}
@@ -285,6 +287,30 @@ def _rounds(op: Operation) -> bool:
     return function in FUNCTIONS and FUNCTIONS[function].rounds
 
 
+_COLLECTING = (nn.AddOp, nn.UpdateOp)
+"""The operations by which loops collect: they add to a sum, or write a row of a table."""
+
+
+def _collected(op: Operation) -> dict[int, Operation]:
+    """The float32 values that a loop only collects, by place, with the operation that collects.
+
+    The loop yields the result of this operation, and nothing else reads the result or the value.
+    """
+    if not isinstance(op, control.RepeatOp):
+        return {}
+    block = op.body.block
+    found: dict[int, Operation] = {}
+    for i in _float32_places(op.operands):
+        uses, last = list(block.args[i].uses), block.last_op
+        if len(uses) != 1 or last is None:
+            continue
+        made = uses[0].operation
+        is_yielded = isinstance(made, _COLLECTING) and last.operands[i] in made.results
+        if is_yielded and len(list(made.results[0].uses)) == 1:
+            found[i] = made
+    return found
+
+
 def _float32_places(values: Iterable[SSAValue]) -> list[int]:
     return [i for i, value in enumerate(values) if is_float32(value)]
 
@@ -336,8 +362,9 @@ def _narrow_cast(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
 
 
 def _narrow_loop(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
-    """Let a loop carry narrow values."""
-    places = _float32_places(op.operands)
+    """Let a loop carry narrow values, except those that it only collects."""
+    kept = _collected(op)
+    places = [i for i in _float32_places(op.operands) if i not in kept]
     if not places:
         return
     edit.modified(op)

@@ -1,4 +1,4 @@
-"""The pass that says how results of 16 bits are rounded, and what becomes of too large ones."""
+"""The pass that says how results of 16 bits are rounded, and what replaces too large ones."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Sums:
     Attributes:
         terms: of one chain.
         dtype: the narrower type to which the sum is rounded after each chain; None for float32.
-        overflow: what becomes of a sum that is too large for it.
+        overflow: which number replaces a sum that is too large for it.
         factor: a power of two by which each product is multiplied.
     """
 

@@ -37,7 +37,7 @@ WORD_BITS = 32
 
 
 class Overflow(IntEnum):
-    """What becomes of a value that is too large for a format. NaN stays NaN under each rule."""
+    """Which number replaces a value that is too large for a format. NaN stays NaN."""
 
     INFINITY = 0
     CLIP = 1

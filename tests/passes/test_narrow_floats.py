@@ -353,6 +353,45 @@ def test_loops_carry_and_branches_give_narrow_values():
     check(body(before, takes), body(expected, takes))
 
 
+def test_what_a_loop_only_collects_stays_wide():
+    before = """
+      %0, %1 = control.repeat 3 (%s, %x)
+          : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      ^bb0(%t: tensor<4xf32>, %y: tensor<4xf32>):
+        %2 = nn.relu %y : (tensor<4xf32>) -> tensor<4xf32>
+        %3 = nn.add %t, %2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        control.yield %3, %2 : tensor<4xf32>, tensor<4xf32>
+      }
+      func.return %0 : tensor<4xf32>"""
+    expected = """
+      %90 = nn.cast %x : (tensor<4xf32>) -> tensor<4xf16>
+      %0, %1 = control.repeat 3 (%s, %90)
+          : (tensor<4xf32>, tensor<4xf16>) -> (tensor<4xf32>, tensor<4xf16>) {
+      ^bb0(%t: tensor<4xf32>, %y: tensor<4xf16>):
+        %2 = nn.relu %y : (tensor<4xf16>) -> tensor<4xf16>
+        %91 = nn.cast %2 : (tensor<4xf16>) -> tensor<4xf32>
+        %3 = nn.add %t, %91 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        control.yield %3, %2 : tensor<4xf32>, tensor<4xf16>
+      }
+      func.return %0 : tensor<4xf32>"""
+    takes = "%s: tensor<4xf32>, %x: tensor<4xf32>"
+    check(body(before, takes), body(expected, takes))
+
+
+def test_a_sum_that_a_loop_also_reads_becomes_narrow():
+    text = """
+      %0 = control.repeat 3 (%s) : (tensor<4xf32>) -> (tensor<4xf32>) {
+      ^bb0(%t: tensor<4xf32>):
+        %2 = nn.relu %t : (tensor<4xf32>) -> tensor<4xf32>
+        %3 = nn.add %t, %2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        control.yield %3 : tensor<4xf32>
+      }
+      func.return %0 : tensor<4xf32>"""
+    module = narrowed(body(text, "%s: tensor<4xf32>"))
+    (loop,) = (op for op in module.walk() if op.name == "control.repeat")
+    assert str(loop.results[0].type) == "tensor<4xf16>"
+
+
 def test_a_while_carries_narrow_values_through_test_and_body():
     before = """
       %0 = control.while (%x) : (tensor<1xf32>) -> (tensor<1xf32>) {

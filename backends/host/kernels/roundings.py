@@ -177,5 +177,5 @@ ROUNDING_SEQUENCES = {
     **{f"to_nearest {rule}": partial(_to_nearest, rule) for rule in BY_RULE},
     **{f"by_word {rule}": partial(_by_word, rule) for rule in BY_RULE},
 }
-"""By name, a function that builds what becomes of a vector at an address, and of one of second
-operands."""
+"""By name, a function that builds the code of a rounding. It replaces a vector at an address, and
+reads one of second operands."""

@@ -189,7 +189,8 @@ each chain, one of ROUNDINGS.
 """
 
 ROUNDINGS = {"INFINITY": 1, "CLIP": 2, "NAN": 3}
-"""The roundings of a sum to float16, by what becomes of one that is too large; 0 is none."""
+"""The roundings of a sum to float16, by the number that replaces one that is too large; 0 is
+none."""
 
 RUN_LANE, RUN_COLUMNS, RUN_OFFSET, RUN_ENTRY, RUN_IS_CONTIGUOUS = range(5)
 COLUMN_RUN_FIELDS = 5

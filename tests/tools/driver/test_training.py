@@ -135,6 +135,41 @@ def test_micro_batches_take_the_step_of_the_whole_batch():
     assert parts.step(INPUTS, strict=True)["loss"] == loss
 
 
+def _doubled() -> onnx.ModelProto:
+    """Each sample times a weight of 1."""
+    return model([node("Mul", "x w", "y")], {"x": ["N", 2]}, ["y"], {"w": np.ones(2, np.float32)})
+
+
+def test_sums_over_parts_of_a_batch_go_beyond_what_16_bits_hold():
+    options = {"loss": "mean_square", "reduction": "sum", "learning_rate": 2.0**-20}
+    exe = compile_model(
+        _doubled(),
+        "tiny:4",
+        batch=4,
+        train=Training(micro_batches=4, **options),
+        precision="float16",
+    )
+    x = np.full((4, 2), 200.0, np.float32)
+    exe.step({"x": x, "target": x - 100})
+    # The gradient of a weight is the sum of 2 * 100 * 200 over four samples, and float16 holds
+    # numbers up to 65,504.
+    assert exe.weights["w"] == pytest.approx(1 - 4 * 40_000 * 2.0**-20, rel=1e-3)
+
+
+def test_losses_of_several_steps_are_those_of_single_steps_in_16_bits():
+    options = {"loss": "mean_square", "learning_rate": 2.0**-16}
+    one, many = (
+        compile_model(
+            _doubled(), "tiny:4", batch=2, train=Training(steps=n, **options), precision="float16"
+        )
+        for n in (1, 3)
+    )
+    x = random((3, 2, 2), 3)
+    target = random((3, 2, 2), 4)
+    single = [one.step({"x": x[i], "target": target[i]})["loss"] for i in range(3)]
+    assert many.step({"x": x, "target": target})["loss"].tolist() == [float(n) for n in single]
+
+
 def test_running_statistics_follow_each_micro_batch():
     options = {"learning_rate": 0.0, "reduction": "sum"}
     parts = compile_model(network(), "tiny:8", batch=6, train=Training(micro_batches=2, **options))
