@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from math import floor, log2, prod
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr, f16, f32
+from xdsl.dialects.builtin import f16, f32
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ..backends.codelets.conversion import float_limits
-from ..backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
+from ..backends.target import Target
 from ..backends.target.dtype_kinds import lacks
 from ..dialects import nn
 from ..dialects.dtypes import QUARTERS, numpy_dtype
@@ -25,7 +25,7 @@ from ..ir.support.arrays import Array
 from ..ir.support.number_formats import SCALES
 from ..ir.support.number_kinds import bit_width, is_whole
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
-from .plans.planned import TARGET
+from .plans.planned import asked_target
 
 FLOATS = (f32, f16)
 """The element types of products that are rewritten."""
@@ -80,10 +80,7 @@ class MultiplyQuantised(ModulePass):
         contractions = [each for each in op.walk() if isinstance(each, nn.CONTRACTIONS)]
         if not contractions:
             return
-        own = op.attributes.get(TARGET)
-        named = own.data if isinstance(own, StringAttr) else DEFAULT_TARGET
-        target = resolve_target(self.target) if self.target else named_target(named)
-        rewriting = _Rewriting(op, target)
+        rewriting = _Rewriting(op, asked_target(op, self.target))
         for each in contractions:
             if not may_rewrite():
                 break
@@ -159,7 +156,7 @@ class _Rewriting:
         None if the operands are no 8-bit floats, or the target has no units for them.
         """
         values: list[SSAValue] = []
-        most = float(_terms(op))
+        most = float(max(_terms(op), 1))
         for factor in factors:
             source = _quantised(factor.units)
             if source is None or nn.element_of(source) not in QUARTERS:

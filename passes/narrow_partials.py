@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
-from ..backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
 from ..dialects.levels import NN
 from ..ir.edit import Edit, source_at
 from ..ir.provenance import place
@@ -20,7 +18,7 @@ from .analysis.partial_sums import Role, error_of_halves, is_narrow, roles, writ
 from .planner.constrained import asked_for
 from .planner.constraints import PARTIALS_KEY, read_constraints
 from .plans.fused import FusedGroups, operator_name
-from .plans.planned import TARGET
+from .plans.planned import asked_target
 
 Partials = Literal["keep", "float16", "float32", "auto"]
 
@@ -81,7 +79,7 @@ class NarrowPartials(ModulePass):
         }
         found = roles(op)
         asked = dict(self._constrained(op, found))
-        target = self._target(op)
+        target = asked_target(op, self.target)
         for each, role in found.items():
             choice = asked.get(each) or of_parts[role] or self.partials
             narrow = is_narrow(each)
@@ -117,8 +115,3 @@ class NarrowPartials(ModulePass):
                         f"{where}: {operator_name(other)} at {place(other)} sums no products of "
                         "float16; leave partials out"
                     )
-
-    def _target(self, module: ModuleOp) -> Target:
-        given = module.attributes.get(TARGET)
-        named = given.data if isinstance(given, StringAttr) else DEFAULT_TARGET
-        return resolve_target(self.target) if self.target else named_target(named)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
-from ..backends.target import DEFAULT_TARGET, PRESETS, Target, named_target, resolve_target
+from ..backends.target import PRESETS, Target, named_target
 from ..backends.target.dtype_kinds import lacks
 from ..dialects import nn
 from ..dialects.abele import PlanAttr
@@ -27,7 +27,7 @@ from .planner.storing_once import Asked, store_once
 from .plans.beside import wish_homes
 from .plans.fused import FusedGroups
 from .plans.homes import Homes
-from .plans.planned import TARGET
+from .plans.planned import TARGET, asked_target
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,7 @@ class PlanSplits(ModulePass):
         """Run on a module."""
         _check_level(op)
         own = op.attributes.get(TARGET)
-        named = own.data if isinstance(own, StringAttr) else DEFAULT_TARGET
-        # The option may name a file, because the user has typed it. A module's attribute may not.
-        target = resolve_target(self.target) if self.target else named_target(named)
+        target = asked_target(op, self.target)
         if isinstance(own, StringAttr) and named_target(own.data) != target:
             raise InputError(
                 f"the module is for target {own.data}; remove its plans and {TARGET}, or give "

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 from zlib import crc32
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerAttr, StringAttr, f32, i64
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerAttr, f32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..backends.target import DEFAULT_TARGET, named_target, resolve_target
 from ..dialects import nn
 from ..dialects.dtypes import QUARTERS
 from ..dialects.levels import NN
@@ -24,7 +23,7 @@ from ..ir.rewriting import may_rewrite
 from ..ir.support.number_formats import Overflow
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from ..ir.xdsl.walk import operations
-from .plans.planned import TARGET
+from .plans.planned import asked_target
 from .rounding.places import Places
 from .rounding.words import Words
 
@@ -94,10 +93,7 @@ class RoundStores(ModulePass):
     def _rule(self, module: ModuleOp) -> Overflow:
         if self.overflow != "target":
             return RULES[self.overflow]
-        given = module.attributes.get(TARGET)
-        named = given.data if isinstance(given, StringAttr) else DEFAULT_TARGET
-        target = resolve_target(self.target) if self.target else named_target(named)
-        return Overflow(target.rounding.overflow)
+        return Overflow(asked_target(module, self.target).rounding.overflow)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr, i32
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
 from ..backends.prices import cost
-from ..backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
+from ..backends.target import Target
 from ..dialects import nn
 from ..dialects.dtypes import numpy_dtype
 from ..dialects.levels import NN
@@ -28,7 +28,7 @@ from ..ir.provenance import at
 from ..ir.rewriting import may_rewrite
 from ..ir.support.number_kinds import is_floating
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
-from .plans.planned import TARGET
+from .plans.planned import asked_target
 
 ROOM = 0.2
 """The share of all tiles' memory that the comparison of all pairs of a row may take. Assumed."""
@@ -80,9 +80,7 @@ class SplitSequences(ModulePass):
         found = [each for each in op.walk() if isinstance(each, nn.SEQUENCES)]
         if not found:
             return
-        own = op.attributes.get(TARGET)
-        named = own.data if isinstance(own, StringAttr) else DEFAULT_TARGET
-        target = resolve_target(self.target) if self.target else named_target(named)
+        target = asked_target(op, self.target)
         for each in found:
             build = _replacement(each, target)
             if build is not None and may_rewrite():

@@ -1215,18 +1215,13 @@ def format_numbers(element: Attribute, overflow: Overflow) -> dict[str, Attribut
     return {name: number(float(value)) for name, value in zip(FORMAT, given, strict=True)}
 
 
-@irdl_op_definition
-class ToNearestOp(RoundingOp):
-    """The nearest number of a narrower type; of two that are equally near, the even one.
-
-    Example: %1 = nn.to_nearest %0 digits 11.0 least -14.0 largest 65504.0 overflow 1.0 :
-    (tensor<4xf32>) -> tensor<4xf32>
+class PlainRoundingOp(RoundingOp, ABC):
+    """A rounding that reads nothing but the value.
 
     Attributes:
         value: of f32.
     """
 
-    name = "nn.to_nearest"
     PARAMETERS: ClassVar[tuple[str, ...]] = FORMAT
     value = operand_def(TensorType)
     assembly_format = (
@@ -1239,7 +1234,21 @@ class ToNearestOp(RoundingOp):
 
 
 @irdl_op_definition
-class DrawnOp(RoundingOp):
+class ToNearestOp(PlainRoundingOp):
+    """The nearest number of a narrower type; of two that are equally near, the even one.
+
+    Example: %1 = nn.to_nearest %0 digits 11.0 least -14.0 largest 65504.0 overflow 1.0 :
+    (tensor<4xf32>) -> tensor<4xf32>
+
+    Attributes:
+        value: of f32.
+    """
+
+    name = "nn.to_nearest"
+
+
+@irdl_op_definition
+class DrawnOp(PlainRoundingOp):
     """One of the two numbers of a narrower type around each value, chosen by the machine.
 
     Each worker of a tile has a generator of random numbers, and uses them up in the order in which
@@ -1254,12 +1263,6 @@ class DrawnOp(RoundingOp):
     """
 
     name = "nn.drawn"
-    PARAMETERS: ClassVar[tuple[str, ...]] = FORMAT
-    value = operand_def(TensorType)
-    assembly_format = ToNearestOp.assembly_format
-
-    def __init__(self, value: SSAValue, element: Attribute, overflow: Overflow):
-        super().__init__([value], format_numbers(element, overflow))
 
 
 @irdl_op_definition

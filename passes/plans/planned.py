@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
-from ...backends.target import Target, named_target
+from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
 from ...dialects.abele import Plan, PlanAttr
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
@@ -24,6 +24,21 @@ def target_of(module: ModuleOp) -> Target:
             f'the module names no target: run plan-splits first, or add {{{TARGET} = "mk2"}}'
         )
     return named_target(spelling.data)
+
+
+def asked_target(module: ModuleOp, given: str) -> Target:
+    """The target of a pass: the one that its option names, else the module's own, else the default.
+
+    Raises InputError.
+
+    Args:
+        given: the option, which may name a file, because the user has typed it; a module's
+            attribute may not. "" for none.
+    """
+    if given:
+        return resolve_target(given)
+    own = module.attributes.get(TARGET)
+    return named_target(own.data if isinstance(own, StringAttr) else DEFAULT_TARGET)
 
 
 def plan_of(op: Operation) -> Plan:

@@ -133,6 +133,16 @@ def test_sums_of_8_bit_floats_fit_float16():
     assert (result == 8 * 240 * 240).all()
 
 
+def test_sums_of_no_products_are_zeros():
+    ctx = context()
+    text = WIDE.replace("ELEMENT", "f8E4M3FNUZ").replace("8x2xi8", "8x2xf8E4M3FNUZ")
+    module = module_of(text.replace("4x8x", "4x0x").replace("8x2x", "0x2x"), ctx)
+    MultiplyQuantised("c600").apply(ctx, module)
+    none = [np.zeros(shape, ml_dtypes.float8_e4m3fnuz) for shape in ((4, 0), (0, 2))]
+    (result,) = run_reference(module, dict(zip(("q", "w"), none, strict=True))).outputs.values()
+    assert (result == np.zeros((4, 2))).all()
+
+
 def test_a_product_with_a_plan_stays():
     text = WIDE.replace("ELEMENT", "i8").replace(
         "nn.matmul %0, %2 :", "nn.matmul %0, %2 {plan = #abele.plan<split [2, 1, 1]>} :"
