@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from some_steps import PRODUCT
 from some_tensors import context, module_of
 
 from abele.backends.evaluate.host import Run
@@ -313,23 +314,12 @@ def test_updates_of_less_than_half_a_step_are_lost_only_to_nearest(tmp_path: Pat
     assert stochastic.astype(np.float64).std() == pytest.approx(deviation, rel=0.4)
 
 
-STEP = """
-builtin.module {
-  nn.state @w : tensor<3x2xf32> = <[0.4, -0.3, 0.2, 0.9, -0.6, 0.1] : tensor<3x2xf32>>
-  func.func @main(%x: tensor<4x3xf32>) -> tensor<4x2xf32> attributes {arg_names = ["x"]} {
-    %w = nn.load @w : tensor<3x2xf32> loc("w")
-    %0 = nn.matmul %x, %w : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32> loc("product")
-    func.return %0 : tensor<4x2xf32>
-  }
-}"""
-
-
 @pytest.mark.parametrize("target", ["tiny:1", "tiny:5"])
 def test_steps_of_training_have_the_same_bits_one_by_one_and_in_one_run(
     tmp_path: Path, target: str
 ):
     path = tmp_path / "m.mlir"
-    path.write_text(STEP)
+    path.write_text(PRODUCT)
     one, several = (
         compile_model(
             path,

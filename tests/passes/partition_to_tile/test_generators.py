@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from some_steps import PRODUCT
 from xdsl.dialects.builtin import SymbolRefAttr
 
 from abele.dialects import tile
@@ -98,20 +99,9 @@ def test_generators_take_16_bytes_for_each_worker(tmp_path: Path):
     assert set(more.tolist()) == {3 * 16}
 
 
-STEP = """
-builtin.module {
-  nn.state @w : tensor<3x2xf32> = <[0.4, -0.3, 0.2, 0.9, -0.6, 0.1] : tensor<3x2xf32>>
-  func.func @main(%x: tensor<4x3xf32>) -> tensor<4x2xf32> attributes {arg_names = ["x"]} {
-    %w = nn.load @w : tensor<3x2xf32> loc("w")
-    %0 = nn.matmul %x, %w : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32> loc("product")
-    func.return %0 : tensor<4x2xf32>
-  }
-}"""
-
-
 def test_both_stochastic_roundings_of_a_step_cost_the_same(tmp_path: Path):
     path = tmp_path / "m.mlir"
-    path.write_text(STEP)
+    path.write_text(PRODUCT)
     found = [
         compile_model(
             *(path, TARGET),
@@ -131,7 +121,7 @@ def test_training_that_is_resumed_gives_the_same_bits(tmp_path: Path):
         {"x": rng.normal(size=(4, 3)).astype(np.float32), "target": rng.integers(0, 2, 4, np.int32)}
         for _ in range(4)
     ]
-    options = {"precision": "pure-float16", "train": Training(learning_rate=0.01), "text": STEP}
+    options = {"precision": "pure-float16", "train": Training(learning_rate=0.01), "text": PRODUCT}
     exe, other = (compiled(tmp_path / f"{name}.mlir", **options) for name in "ab")
     for each in inputs[:2]:
         exe.step(each)

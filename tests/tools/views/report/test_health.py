@@ -5,23 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from some_steps import LARGE
 from typer.testing import CliRunner
 
 from abele.tools.cli import app
 from abele.tools.views.report.health import COLUMNS
-
-MODEL = """
-builtin.module {
-  nn.state @w : tensor<4x2xf32> = <[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0] : tensor<4x2xf32>>
-  func.func @main(%x: tensor<2x4xf32>) -> tensor<2x2xf32> attributes {arg_names = ["x"]} {
-    %w = nn.load @w : tensor<4x2xf32> loc("w")
-    %0 = nn.matmul %x, %w : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
-      loc("product"("net.py":7:1))
-    %1 = nn.tanh %0 : (tensor<2x2xf32>) -> tensor<2x2xf32> loc("tanh"("net.py":8:1))
-    %2 = nn.scale %1 by 4.0e4 : (tensor<2x2xf32>) -> tensor<2x2xf32> loc("large")
-    func.return %2 : tensor<2x2xf32>
-  }
-}"""
 
 OPTIONS = ("--target", "mk2:2", "--loss", "mean_square", "--precision", "float16")
 NEAREST = ("--rounding", "nearest", "--training", "learning-rate=0", "--no-cache")
@@ -30,7 +18,7 @@ SCALED = ("--training", "scaling=automatic", "--training", "loss-scale=4")
 
 def trained(folder: Path, *options: object) -> tuple[int, str]:
     """Train on samples of which one makes gradients that float16 does not hold."""
-    (folder / "m.mlir").write_text(MODEL)
+    (folder / "m.mlir").write_text(LARGE)
     x = np.full((8, 4), 2.0**-18, np.float32)
     x[5] = 1.0
     np.savez(folder / "data.npz", x=x, target=np.zeros((8, 2), np.float32))

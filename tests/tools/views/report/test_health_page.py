@@ -8,24 +8,13 @@ import pytest
 from browser import IN_BROWSER, chromium, open_page, texts
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
+from some_steps import LARGE
 from typer.testing import CliRunner
 
 from abele.tools.cli import app
 
 pytestmark = IN_BROWSER
 
-MODEL = """
-builtin.module {
-  nn.state @w : tensor<4x2xf32> = <[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0] : tensor<4x2xf32>>
-  func.func @main(%x: tensor<2x4xf32>) -> tensor<2x2xf32> attributes {arg_names = ["x"]} {
-    %w = nn.load @w : tensor<4x2xf32> loc("w")
-    %0 = nn.matmul %x, %w : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
-      loc("product"("net.py":7:1))
-    %1 = nn.tanh %0 : (tensor<2x2xf32>) -> tensor<2x2xf32> loc("tanh")
-    %2 = nn.scale %1 by 4.0e4 : (tensor<2x2xf32>) -> tensor<2x2xf32> loc("large")
-    func.return %2 : tensor<2x2xf32>
-  }
-}"""
 
 SELECT = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('change'))"
 
@@ -38,7 +27,7 @@ def browser() -> Iterator[WebDriver]:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("health")
-    (folder / "m.mlir").write_text(MODEL)
+    (folder / "m.mlir").write_text(LARGE)
     x = np.full((8, 4), 2.0**-18, np.float32)
     x[5] = 1.0
     np.savez(folder / "data.npz", x=x, target=np.zeros((8, 2), np.float32))
@@ -77,7 +66,7 @@ def test_the_operation_that_overflows_comes_first(browser: WebDriver, page: Path
 
 
 def test_a_report_without_a_run_has_no_such_view(browser: WebDriver, tmp_path: Path):
-    (tmp_path / "m.mlir").write_text(MODEL)
+    (tmp_path / "m.mlir").write_text(LARGE)
     words = ["report", str(tmp_path / "m.mlir"), "-o", str(tmp_path / "out"), "--target", "tiny:2"]
     assert CliRunner().invoke(app, words).exit_code == 0
     open_page(browser, (tmp_path / "out" / "index.html").as_uri())
