@@ -149,11 +149,14 @@ def only_element(blocks: Blocks) -> Array | None:
 
 
 def _chosen(index: Sequence[Array]) -> _Index:
-    """The index that selects these ascending elements: slices, which are faster, where possible."""
+    """The index that selects these elements: slices, which are faster, where possible.
+
+    A wrapped axis may have its numerators in another order than its elements.
+    """
     ranges = [
         slice(int(each[0]), int(each[-1]) + 1)
         for each in index
-        if each.size and each[-1] - each[0] == each.size - 1
+        if each.size and (np.diff(each) == 1).all()
     ]
     return tuple(ranges) if len(ranges) == len(index) else np.ix_(*index)
 

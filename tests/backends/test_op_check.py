@@ -20,7 +20,7 @@ from abele.backends.op_check import Finding, Judge, OpCheck, mismatch, moved_ten
 from abele.backends.target import resolve_target
 from abele.dialects.tile import CopyOp, VerticesOp
 from abele.ir.geometry.blocks import scatter
-from abele.ir.geometry.space import Dim, Space, identity_map
+from abele.ir.geometry.space import AxisMap, Dim, Space, identity_map
 
 from ..ir.geometry.strategies import Cutting, cell_indices, tensors_and_cuttings
 from ..strategies import Program, planned_programs
@@ -222,6 +222,15 @@ def test_blocks_that_hold_elements_once_hold_all_of_them_and_nothing_else(
     for at in held:
         there[at] = True
     np.testing.assert_array_equal(read_blocks(blocks), np.where(there, dense, 0))
+
+
+def test_a_wrapped_window_that_skips_elements_is_read_in_the_order_of_the_elements():
+    # The block holds elements 0, 2 and 1: the window has steps of two, and goes round.
+    dims = Dim("y", 3), Dim("k", 1, "reduction")
+    axis = AxisMap(3, ((0, 2), (1, 1)), outside="wrap")
+    dense = np.array([1, 2, 3], np.float32)
+    blocks = blocks_with(dense, Cutting(dims, (axis,), (1, 1), (0, 1), 0))
+    np.testing.assert_array_equal(read_blocks(blocks), dense)
 
 
 @given(tensors_and_cuttings(windows=False))
