@@ -20,6 +20,11 @@ the host changes before a run.
 TRAINED = "abele.trained"
 """The attribute of a training program's module that lists the states which are weights."""
 
+FIXED = "abele.fixed"
+"""The attribute of a module that lists the states which the model's framework does not train, such
+as buffers.
+"""
+
 MOST_SEED = 2**32 - 1
 """The largest seed."""
 

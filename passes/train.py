@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from ..dialects import nn
 from ..dialects.dtypes import STORED
 from ..dialects.levels import NN
+from ..dialects.settable import listed_names
 from ..ir.blob import Blob
 from ..ir.edit import Edit, source_at
 from ..ir.phases import UPDATE, keep_forward_names
@@ -32,7 +33,7 @@ from ..ir.rewriting import may_rewrite
 from ..ir.support.errors import InputError
 from ..ir.support.suggestions import suggestion
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
-from ..ir.well_known import TRAINED, UPDATED
+from ..ir.well_known import FIXED, TRAINED, UPDATED
 from .gradients.choices import DEFAULT_LOSS, DEFAULT_OPTIMIZER
 from .gradients.control_flow import Flow, function_of
 from .gradients.emit import Emitter
@@ -89,10 +90,11 @@ class Train(ModulePass, Settings, Numbers):
     """Turn a program into a step of training: forward, backward, and the update of its weights.
 
     The program gets an input for the target, and returns the loss instead of its outputs. Its
-    weights are its states of floats. The weights and the states of the optimiser are updated in
-    place. A softmax or sigmoid that makes the output becomes part of the loss. Batch normalisations
-    use the statistics of the batch instead of the running ones, and update these, unless they are
-    frozen. Some losses and optimisers read further options. nn -> nn.
+    weights are its states of floats, except those that the module's attribute abele.fixed lists.
+    The weights and the states of the optimiser are updated in place. A softmax or sigmoid that
+    makes the output becomes part of the loss. Batch normalisations use the statistics of the batch
+    instead of the running ones, and update these, unless they are frozen. Some losses and
+    optimisers read further options. nn -> nn.
 
     Attributes:
         loss: what is minimised.
@@ -366,10 +368,11 @@ class _Step:
         stored = {
             each.state.string_value() for each in self.module.walk() if isinstance(each, nn.StoreOp)
         }
+        fixed = {*(listed_names(self.module, FIXED) or ())}
         return {
             name: values
             for name, values in known.items()
-            if name not in stored | self._statistics()
+            if name not in stored | self._statistics() | fixed
             and not any(re.search(pattern, name) for pattern in self.options.freeze)
         }
 

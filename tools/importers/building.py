@@ -46,6 +46,7 @@ from ...ir.support.errors import InputError
 from ...ir.support.limits import TABLE_ELEMENTS
 from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import LocationAttr, ModuleOp, NameLoc, VerifyException
+from ...ir.well_known import FIXED
 from .errors import NotConstantError, UnsupportedError, given_by
 from .given_weights import GivenWeights
 from .length_values import emitted_length, number_in
@@ -69,6 +70,7 @@ class Known:
         name: of the weight, or of the node that makes the constant.
         make: returns the array; called at most once.
         state: the name of a weight, None for a constant.
+        is_fixed: whether the model's framework does not train the weight.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Known:
     dtype: np.dtype[np.generic]
     make: Callable[[], Array]
     state: str | None = None
+    is_fixed: bool = False
 
     @classmethod
     def of(cls, name: str, array: Array) -> Known:
@@ -152,6 +155,7 @@ class ProgramBuilder:
             padding.
         counts: the number of true elements of masks, by the block that it is computed in.
         held_lengths: the values that hold lengths, by the block that they are in.
+        fixed: the names of the states that the model's framework does not train.
     """
 
     context: AbeleContext
@@ -176,6 +180,7 @@ class ProgramBuilder:
     )
     states: list[nn.StateOp] = field(default_factory=list[nn.StateOp])
     loads: list[nn.LoadOp] = field(default_factory=list[nn.LoadOp])
+    fixed: list[str] = field(default_factory=list[str])
     made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
     computed: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
     names: Names = field(default_factory=lambda: Names({"main", SEED, STEP}))
@@ -239,6 +244,7 @@ class ProgramBuilder:
         read: Callable[[], Array],
         *,
         replaceable: bool = True,
+        fixed: bool = False,
     ) -> Known:
         """A weight, which becomes a state of the program if an operation reads it.
 
@@ -246,6 +252,7 @@ class ProgramBuilder:
             read: returns its array; called once, and never if nothing reads the weight. It must not
                 refer to this program: a reference cycle would keep the bytes of all weights.
             replaceable: whether a tensor that the user gives for its name replaces its array.
+            fixed: whether the model's framework does not train it.
         """
         made: list[Array] = []
         if self.weights is not None and replaceable:
@@ -256,7 +263,7 @@ class ProgramBuilder:
                 made.append(read())
             return made[0]
 
-        return Known(name, tuple(shape), dtype, make, name)
+        return Known(name, tuple(shape), dtype, make, name, fixed)
 
     def emitted(self, value: Value) -> SSAValue:
         """A value as the result of an operation."""
@@ -278,6 +285,8 @@ class ProgramBuilder:
                 state.location = load.location = named(value.name)
                 self.states.append(state)
                 self.loads.append(load)
+                if value.is_fixed:
+                    self.fixed.append(symbol)
                 self.made[value] = load.result
         return self.made[value]
 
@@ -388,6 +397,8 @@ class ProgramBuilder:
         function.location = end.location = named("main")
         states = [state for state in self.states if state.sym_name.data in used]
         module = ModuleOp([*states, function])
+        if fixed := [name for name in self.fixed if name in used]:
+            module.attributes[FIXED] = ArrayAttr(map(StringAttr, fixed))
         set_result_sizes(module, sizes)
         set_argument_sizes(module, self.length_inputs, self.argument_sizes)
         return module

@@ -174,12 +174,15 @@ class GraphScope(ProgramBuilder):
         else:
             self.values[name] = value
 
-    def add_weight(self, tensor: onnx.TensorProto, read: Array | None = None) -> None:
+    def add_weight(
+        self, tensor: onnx.TensorProto, read: Array | None = None, *, fixed: bool = False
+    ) -> None:
         """Make a weight the meaning of its name. Raises InputError for a tensor that cannot be a
         weight.
 
         Args:
             read: its array, if the tensor does not hold its bytes.
+            fixed: whether the model's framework does not train it.
         """
         what, folder = f"{self.place}: weight {tensor.name!r}", self.folder
         if tensor.data_type == onnx.TensorProto.STRING:
@@ -190,7 +193,7 @@ class GraphScope(ProgramBuilder):
         def make() -> Array:
             return tensor_array(tensor, folder, what) if read is None else read
 
-        self.hold(tensor.name, self.weight(tensor.name, shape, dtype, make))
+        self.hold(tensor.name, self.weight(tensor.name, shape, dtype, make, fixed=fixed))
 
     def text_places(self, texts: Iterable[str]) -> Array:
         """The places of strings in the table of the model's strings, to which they are added."""

@@ -34,6 +34,7 @@ from ..given_weights import given_weights
 from ..huge_weights import WeightCheck
 from ..uses import Use, Used, gathered
 from .declared import Declared
+from .fixed import fixed_weights
 from .folded import folded_in
 from .functions import check_calls, check_function, identity, inlined, is_function, model_functions
 from .inputs import signature_of, signatures
@@ -475,8 +476,9 @@ def _read_values(
     proto = file.model.graph
     if proto.sparse_initializer:
         raise UnsupportedError(f"{graph.place}: sparse weights are not supported; need dense ones")
+    fixed = fixed_weights(proto)
     for index, tensor in enumerate(proto.initializer):
-        graph.add_weight(tensor, file.weights.get(index))
+        graph.add_weight(tensor, file.weights.get(index), fixed=tensor.name in fixed)
         if problem := declared.problem(tensor.name, graph.held(tensor.name, "the graph")):
             raise graph.bad(f"weight {problem}")
     graph.values.update((name, Known.of(name, array)) for name, array in known.items())

@@ -169,7 +169,9 @@ def _weight(
 
     # Files of weights are state dictionaries, which hold neither constants nor other buffers.
     is_kept = spec.kind != "tensor_constant" and spec.persistent
-    weight = made.weight(spec.target, shape, dtype, read, replaceable=is_kept)
+    weight = made.weight(
+        spec.target, shape, dtype, read, replaceable=is_kept, fixed=spec.kind == "buffer"
+    )
     return replace(weight, state=None) if spec.kind == "tensor_constant" else weight
 
 

@@ -13,7 +13,7 @@ from abele.dialects.first_values import first_values
 from abele.ir.context import AbeleContext
 from abele.ir.provenance import origin, place
 from abele.ir.support.errors import InputError
-from abele.tools import compile_model
+from abele.tools import Training, compile_model
 from abele.tools.importers import UnsupportedError
 from abele.tools.importers.front_end import Reading
 from abele.tools.importers.given_weights import given_weights
@@ -111,6 +111,26 @@ def test_buffers_keep_what_a_run_writes(name: str, tmp_path: Path):
         seen[1:] += x[0, 1:]
         (found,) = exe.run({"x": x}).values()
         np.testing.assert_allclose(found, x * count + seen, rtol=1e-6)
+
+
+def test_a_buffer_is_not_trained(tmp_path: Path):
+    def make_buffer(tree: Any) -> None:
+        spec = tree["graph_module"]["signature"]["input_specs"][0]
+        given = spec.pop("parameter")
+        spec["buffer"] = {
+            "arg": given["arg"],
+            "buffer_name": given["parameter_name"],
+            "persistent": True,
+        }
+
+    def trained(archive: bytes) -> set[str]:
+        path = tmp_path / "net.pt2"
+        path.write_bytes(archive)
+        training = Training(loss="mean_square")
+        return set(compile_model(path, "tiny:4", train=training, cache=False).weights)
+
+    own = archive_of("mlp")
+    assert trained(own) - trained(changed(own, "model.json", make_buffer)) == {"0.weight"}
 
 
 # Free sizes
