@@ -21,7 +21,15 @@ from ..ir.upstream import Builder
 from ..ir.well_known import MOST_TERMS
 from .along import Along
 from .combiners import MEMBERS, TUPLE_COMBINERS, Combiner, MemberKind
-from .scalar_functions import COMBINERS, FUNCTIONS, PRODUCTS, SCALED, chain_operands, chainable
+from .scalar_functions import (
+    COMBINERS,
+    FUNCTIONS,
+    PRODUCTS,
+    SCALED,
+    STOCHASTIC,
+    chain_operands,
+    chainable,
+)
 
 T = TypeVar("T")
 
@@ -138,7 +146,8 @@ class Narrow:
 
     Attributes:
         terms: how many terms are added before the sum is rounded to that type. An operator of nn
-            has 1, which allows a rounding after each term; the machine's units round less often.
+            has 1, which allows a rounding after each term, up or down; the machine's units round
+            less often.
         overflow: which number replaces a sum that is too large.
     """
 
@@ -305,6 +314,19 @@ class Body:
         if combiner is not None:
             return combiner.fill or 0.0
         return COMBINERS[self.combiner] if self.combiner else 0.0
+
+    @property
+    def rounding_of_sums(self) -> int | None:
+        """The stage whose random words round narrow sums as well; None if they round to nearest.
+
+        It rounds the sum before anything else is done with it, but for adding the sum of an earlier
+        step.
+        """
+        if self.narrow is None:
+            return None
+        first = int(bool(self.then) and self.then[0].function == "add")
+        is_rounding = len(self.then) > first and self.then[first].function == STOCHASTIC
+        return first if is_rounding and not self.then[first].reads else None
 
     @property
     def is_product(self) -> bool:

@@ -32,6 +32,9 @@ KEEPING = frozenset((None, "max", "min", "pick"))
 
 RULES = {each.name.lower(): each for each in Overflow}
 
+ADDED = 4
+"""The most operations that a group gets: a rounding and a cast of its sum, and of its result."""
+
 WITHOUT_WORDS: Mapping[str, type[nn.ToNearestOp | nn.DrawnOp]] = {
     "nearest": nn.ToNearestOp,
     "hardware": nn.DrawnOp,
@@ -52,6 +55,10 @@ class RoundStores(ModulePass):
     The words that round stochastically depend on the seed, the number of the run, a key of the
     operation and the place of the element: on nothing that a plan, a group or a copy of the
     operation could change. Iterations of a loop and calls of a function have different words.
+
+    A sum that is kept in 16 bits (narrow_partials) is rounded by words too, each time that it is
+    rounded: after a pass of the units, and where a part of it is stored. They depend also on the
+    place of the rounding in the sum, and so on the plan.
 
         %0 = nn.add %x, %y               %0 = nn.add %x, %y {group = 0} : ... -> tensor<4xf32>
             : ... -> tensor<4xf16>       %1 = nn.stochastic %0, %column, %row, %low, %high
@@ -82,6 +89,12 @@ class RoundStores(ModulePass):
         if self.rounding == "nearest" and rule is Overflow.INFINITY:
             return
         rewriting = _Rewriting(op, self.rounding, rule)
+        if self.rounding == "stochastic":
+            for each in _narrow_sums(op):
+                if may_rewrite():
+                    first = each.members[0]
+                    with Edit(source_at("round the sum", RoundStores.apply), first) as edit:
+                        rewriting.round_sum(each, edit)
         for each in _stores(op):
             # A cast to 8 bits rounds to nearest, and gives NaN beyond the range, under every rule.
             is_quarter = nn.element_of(each.last.results[0]) in QUARTERS
@@ -113,13 +126,32 @@ class _Store:
 
 def _stores(module: ModuleOp) -> list[_Store]:
     """The results of 16 and of 8 bits that rounding may change, in program order."""
-    every = operations(module)
-    blocks = dict.fromkeys(op.parent for op in every)
-    groups = [g for block in blocks if block is not None for g in nn.groups_of(block)]
+    every, groups = operations(module), _groups(module)
     inner = {op for group in groups for op in group.members[:-1]}
     of_last = {group.members[-1]: group.members for group in groups}
     found = [_Store(of_last.get(op, (op,))) for op in every if op not in inner]
     return [each for each in found if _needs_rounding(each)]
+
+
+def _groups(module: ModuleOp) -> list[nn.Group]:
+    blocks = dict.fromkeys(op.parent for op in operations(module))
+    return [g for block in blocks if block is not None for g in nn.groups_of(block)]
+
+
+def _narrow_sums(module: ModuleOp) -> list[_Store]:
+    """The groups that begin with a sum in 16 bits and go on with it before it is rounded."""
+    return [
+        _Store(g.members)
+        for g in _groups(module)
+        if _is_narrow_sum(g.root) and len(g.members) + ADDED <= nn.MOST_MEMBERS
+    ]
+
+
+def _is_narrow_sum(op: Operation) -> bool:
+    if not isinstance(op, Structured) or len(op.results) != 1 or not _is_narrow(op.results[0]):
+        return False
+    body = op.structure().body
+    return (body.narrow is not None or body.is_scaled_product) and not body.then
 
 
 def _needs_rounding(store: _Store) -> bool:
@@ -210,6 +242,29 @@ class _Rewriting:
             edit.set_operand(use.operation, use.index, cast.results[0])
         cast.results[0].name_hint, result.name_hint = result.name_hint, None
         self._join(store.members, [rounding, cast], edit)
+
+    def round_sum(self, store: _Store, edit: Edit) -> None:
+        """Round the sum that a group begins with, where more is done with it before it is stored.
+
+        The words of this rounding also round what the sum is made of: its partial sums.
+        """
+        root = store.members[0]
+        result, narrow = root.results[0], nn.element_of(root.results[0])
+        after = root.next_op
+        assert after is not None
+        readers = list(result.uses)
+        self._draw(root, edit)
+        result._type = nn.tensor(nn.shape_of(result), f32)  # pyright: ignore[reportPrivateUsage]
+        edit.modified(root)
+        rounding = self._rounding(result, narrow, root, edit)
+        cast = nn.CastOp(rounding.results[0], narrow)
+        cast.location = root.location
+        number = root.attributes[GROUP]
+        for op in (rounding, cast):
+            op.attributes[GROUP] = number
+            edit.insert(op, InsertPoint.before(after))
+        for use in readers:
+            edit.set_operand(use.operation, use.index, cast.results[0])
 
     def _widen_chain(self, last: Operation, edit: Edit) -> None:
         """Widen what the own chain of an operation reads, which has the type of its result."""

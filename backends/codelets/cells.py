@@ -11,6 +11,19 @@ from .stamps import Stamp
 
 
 @dataclass(frozen=True)
+class SumWords:
+    """What the random words of a sum's roundings are made of.
+
+    Attributes:
+        key: tells the operation from others.
+        numbers: the column, the row, and two words of the step, as views of the cells' shape.
+    """
+
+    key: float
+    numbers: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
 class Cells:
     """All cells of one shape class, as views with one axis per cut and one per dimension.
 
@@ -27,6 +40,8 @@ class Cells:
         whole: the axis of the dimension that a scan or sort goes along, else -1.
         further: the results after the first.
         positions: for each position that the body reads, its value at each point.
+        words: of what the random words are made that round narrow sums; None if they round to
+            nearest.
     """
 
     body: Body
@@ -39,6 +54,7 @@ class Cells:
     whole: int = -1
     further: tuple[Array, ...] = ()
     positions: tuple[Array, ...] = ()
+    words: SumWords | None = None
 
     @property
     def results(self) -> tuple[Array, ...]:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ...dialects.dtypes import dtype_named
-from ...dialects.structured import FURTHER, HELD, Stage
+from ...dialects.structured import FURTHER, HELD, Stage, extras_of
 from ...ir.support.number_kinds import is_floating
 from ...ir.support.strided import as_strided
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, address, chunks, coalesced
-from .cells import Cells
+from .cells import Cells, SumWords
 from .conversion import FLOAT32, compute_dtype, convert_into
 from .scalar import apply_into, scalar_function
 
@@ -120,10 +120,21 @@ def chained(
                 piece.result.shape,
                 [0 if d in piece.merged else s for d, s in enumerate(value.strides)],
             )
-        own_cells = replace(piece, body=plain, operands=piece.operands[:own], result=target)
+        own_cells = replace(
+            piece, body=plain, operands=piece.operands[:own], result=target, words=sum_words(piece)
+        )
         calls += codelet(own_cells, scratch)
         calls += stages(piece, value, scratch)
     return calls
+
+
+def sum_words(cells: Cells) -> SumWords | None:
+    """The words by which the chain rounds a narrow sum; None if it has none."""
+    stages, at = cells.body.then, cells.body.rounding_of_sums
+    if at is None:
+        return None
+    first = cells.own_operands + extras_of(stages[:at])
+    return SumWords(stages[at].parameters[0], cells.operands[first : first + stages[at].extras])
 
 
 def _pieces(cells: Cells, dtype: np.dtype[Any]) -> Iterator[Cells]:

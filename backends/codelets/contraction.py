@@ -34,7 +34,7 @@ from .calls import (
     coalesced,
     run_calls,
 )
-from .cells import Cells
+from .cells import Cells, SumWords
 from .conversion import FLOAT32, compute_dtype, convert_into
 from .elementwise import elementwise
 from .ordered import WIDE, Sums, matmul_calls, scratch_elements
@@ -199,6 +199,15 @@ def _matrix_products(
     sums = sums_of(cells)
     multiply = partial(matmul_calls, sums=sums) if is_ordered else _as_blas_does
 
+    words = cells.words if sums.dtype is not None else None
+    numbers = (
+        ()
+        if words is None
+        else tuple(
+            _Matrix.of(each, groups.batch, left, right, each.dtype).points for each in words.numbers
+        )
+    )
+
     calls: list[Call] = []
     stamp = cells.stamps[is_swapped] if cells.stamps else None
     if first.matrix is None and stamp is not None and stamp.is_state:
@@ -217,6 +226,9 @@ def _matrix_products(
     for index in chunks(batch, max(1, at_once)):
         x = first.packed(index, (depth, rows), "first", dtype, scratch, calls).swapaxes(-1, -2)
         y = second.packed(index, (depth, columns), "second", dtype, scratch, calls)
+        if is_ordered and words is not None:
+            own = tuple(each[index] for each in numbers)
+            multiply = partial(matmul_calls, sums=sums, words=SumWords(words.key, own))
         if out.matrix is not None:
             calls += multiply(x, y, out.matrix[index], scratch)
             continue

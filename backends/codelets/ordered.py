@@ -19,11 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.support.number_formats import Overflow, limited
+from ...ir.support.number_formats import Overflow, format_of, limited, stochastically
 from ...ir.support.strided import as_strided
 from ...ir.well_known import MOST_TERMS
-from .calls import Array, Call, Scratch
+from .calls import Array, Call, Scratch, chunks
+from .cells import SumWords
 from .conversion import convert_into, float_limits
+from .float_rounding import random_words
 
 TERMS = MOST_TERMS
 """Terms of one chain. BLAS cuts longer sums into pieces, which differ from host to host."""
@@ -33,6 +35,10 @@ PIECES = (8, 4, 3, 2)
 
 TRIALS, DISTINCT = 8, 4
 """Pairs of matrices in a trial, and the number of different rows and columns of each."""
+
+
+ROUNDED_AT_ONCE = 1 << 16
+"""Elements whose random words are computed at once, so that they stay in a cache."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +61,28 @@ class Sums:
 WIDE = Sums()
 
 
-def matmul_calls(x: Array, y: Array, out: Array, scratch: Scratch, sums: Sums = WIDE) -> list[Call]:
+def matmul_calls(
+    x: Array,
+    y: Array,
+    out: Array,
+    scratch: Scratch,
+    sums: Sums = WIDE,
+    words: SumWords | None = None,
+    kept: tuple[int, int] | None = None,
+) -> list[Call]:
     """The calls that multiply batches of float32 matrices, with the same bytes on every host.
 
     Args:
         x: (batch..., rows, depth), with contiguous columns; must not begin where y does.
         y: (batch..., depth, columns).
         out: (batch..., rows, columns), with contiguous rows.
+        words: what the words of the roundings are made of, as arrays over the axes of the batch,
+            those that make up rows, and those that make up columns; by default, sums round to
+            nearest. The place of a rounding is the number of its chain, counted from 1.
+        kept: the rows and columns that words round; all by default.
     """
     if 1 in out.shape[-2:]:
-        return _at_least_two(x, y, out, scratch, sums)
+        return _at_least_two(x, y, out, scratch, sums, words)
     calls: list[Call] = []
     for first in range(0, x.shape[-1], sums.terms):
         left, right = x[..., first : first + sums.terms], y[..., first : first + sums.terms, :]
@@ -74,10 +92,32 @@ def matmul_calls(x: Array, y: Array, out: Array, scratch: Scratch, sums: Sums = 
             calls.append((np.multiply, (chain, chain.dtype.type(sums.factor), chain)))
         if first:
             calls.append((np.add, (out, chain, out)))
-        if sums.dtype is not None:
+        if sums.dtype is not None and words is not None:
+            rows, columns = kept or out.shape[-2:]
+            rounded = out[..., :rows, :columns].reshape(words.numbers[0].shape)
+            place = 1 + first // sums.terms
+            calls.append((round_by_words, (rounded, words, place, sums.dtype, sums.overflow)))
+        elif sums.dtype is not None:
             narrow = scratch.take("narrow", out.shape, sums.dtype)
             calls.append((round_through, (out, narrow, sums.overflow)))
     return calls
+
+
+def round_by_words(
+    values: Array, words: SumWords, place: int, dtype: np.dtype[Any], overflow: Overflow
+) -> None:
+    """Round float32 values to one of the two numbers of a narrower type around each, in place.
+
+    Args:
+        values: of the shape of the words' numbers.
+        place: of the rounding in the sum.
+    """
+    form = format_of(dtype)
+    for index in chunks(values.shape, ROUNDED_AT_ONCE):
+        column, row, low, high = (each[index] for each in words.numbers)
+        drawn = random_words(words.key, column, row, low, high, place)
+        made = stochastically(values[index].astype(np.float64), drawn, form.digits, form.least)
+        np.copyto(values[index], limited(made, form.largest, overflow), casting="same_kind")
 
 
 def round_through(values: Array, narrow: Array, overflow: Overflow) -> None:
@@ -100,7 +140,9 @@ def scratch_elements(rows: int, columns: int, depth: int, sums: Sums = WIDE) -> 
     return twice + rows * columns * times
 
 
-def _at_least_two(x: Array, y: Array, out: Array, scratch: Scratch, sums: Sums) -> list[Call]:
+def _at_least_two(
+    x: Array, y: Array, out: Array, scratch: Scratch, sums: Sums, words: SumWords | None
+) -> list[Call]:
     """The calls for a single row or column, which is doubled: BLAS adds vectors in other orders."""
     *batch, rows, columns = out.shape
     calls: list[Call] = []
@@ -113,7 +155,7 @@ def _at_least_two(x: Array, y: Array, out: Array, scratch: Scratch, sums: Sums) 
         calls.append((np.copyto, (own, y)))
         y = own
     twice = scratch.take("twice", (*batch, max(rows, 2), max(columns, 2)), out.dtype)
-    calls += matmul_calls(x, y, twice, scratch, sums)
+    calls += matmul_calls(x, y, twice, scratch, sums, words, (rows, columns))
     calls.append((np.copyto, (out, twice[..., :rows, :columns])))
     return calls
 

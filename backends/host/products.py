@@ -48,6 +48,9 @@ def _product_calls(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
         return []
     is_swapped = swaps_sides(cells, groups)
     sums = sums_of(cells)
+    if sums.dtype is not None and cells.words is not None:
+        # NumPy draws the words of sums that round by words.
+        return []
     rounding = 0 if sums.dtype is None else ROUNDINGS[sums.overflow.name]
 
     def viewed(seen: tuple[Array, ...], roles_: Roles | None) -> View | None:

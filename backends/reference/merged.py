@@ -72,7 +72,8 @@ class Merging:
             # term.
             several = np.greater(terms, 0)
             roundings = np.minimum(terms, -(-roles.terms // roles.terms_of_a_pass))
-            steps = roundings * np.log1p(limits.roundoff) + terms * np.log1p(computing.roundoff)
+            error = 2 * roles.steps_of_a_rounding * limits.roundoff
+            steps = roundings * np.log1p(error) + terms * np.log1p(computing.roundoff)
         growth = np.where(several, np.expm1(steps), 0.0)
         lost = several * limits.smallest_normal
         return Merging(computing.roundoff, tiny, terms, growth, lost, limits.largest, several)

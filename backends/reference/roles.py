@@ -12,7 +12,7 @@ import numpy as np
 
 from ...dialects.along import Along
 from ...dialects.scalar_functions import PRODUCTS
-from ...dialects.structured import Stage, Structure
+from ...dialects.structured import Body, Stage, Structure
 from ...ir.geometry.space import AccessMap, Space
 from ...ir.support.number_kinds import is_floating, is_unsigned, is_whole, whole_limits
 from ..codelets.chain import chaining_dtype
@@ -33,6 +33,7 @@ class Roles:
         result_dtype: of the value before the chain.
         final_dtype: the dtype that the chain's last value is rounded to.
         terms_of_a_pass: how many values are merged between two roundings of a narrow sum.
+        steps_of_a_rounding: the largest error of such a rounding, in steps of its type.
     """
 
     space: Space
@@ -48,6 +49,7 @@ class Roles:
     along: Along | None = None
     updates: bool = False
     terms_of_a_pass: int = 1
+    steps_of_a_rounding: float = 0.5
 
     @property
     def merged_by(self) -> str | None:
@@ -231,7 +233,18 @@ def roles_of(
         along=body.along,
         updates=body.updates,
         terms_of_a_pass=1 if body.narrow is None else body.narrow.terms,
+        steps_of_a_rounding=_steps_of_a_rounding(body),
     )
+
+
+def _steps_of_a_rounding(body: Body) -> float:
+    """The largest error of a rounding of a narrow sum, in steps of its type.
+
+    A sum that is rounded after each term may be rounded to either side, as random words say. One
+    that is rounded less often says itself whether words round it.
+    """
+    any_side = body.narrow is None or body.narrow.terms == 1 or body.rounding_of_sums is not None
+    return 1.0 if any_side else 0.5
 
 
 def _result_dims(space: Space, result: AccessMap) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ from ...dialects.dtypes import element_type, numpy_dtype
 from ...dialects.partition import laid_out, partition_type
 from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.structured import Movement, Narrow, Structure, Structured
+from ...ir.geometry.layout import canonical, raw_layout
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.support.number_formats import Overflow
@@ -38,6 +39,12 @@ from ...ir.well_known import MOST_TERMS
 from ..plans.derive import combining, compute_layouts, final_layout, leaves_partials, refined
 from ..plans.fused import operator_name
 from ..plans.planned import plan_of
+from ..plans.rounded_partials import (
+    at_place,
+    begins_with_rounding,
+    keeping_rounding,
+    rounding_operands,
+)
 from ..plans.steps import PlanStep, adding, move_into, part_shape, passes_of, takes_steps
 from .conversion import ToPartition
 from .types import tensor_of
@@ -188,6 +195,7 @@ def _accumulated(
     result = numpy_dtype(tensors[0].element_type)
     between = [element_type(dtype) for dtype in left_dtypes(steps[0].structure, dtypes, result)]
     left: Sequence[SSAValue] = ()
+    rounds = begins_with_rounding(steps[0].structure)
     for i, step in enumerate(steps):
         partial = leaves_partials(step.structure, step.plan)
         ends = step is steps[-1] and not partial
@@ -200,6 +208,16 @@ def _accumulated(
         elif not ends:
             cut = cut.partial
         operands = operands[: len(cut.space.operands)]
+        if rounds and not ends:
+            cut = keeping_rounding(cut, step.structure)
+            numbers = [values[at] for at in rounding_operands(step.structure)]
+            for (role, value), access in zip(
+                numbers, cut.space.operands[len(operands) :], strict=True
+            ):
+                layout = raw_layout(cut.space.dims, access, split, order, step.plan.first_tile)
+                operands.append(new.in_layout(value, canonical(layout), role))
+        if rounds:
+            cut = at_place(cut, step.structure, i)
         made: Tensors = tensors
         if not ends:
             shapes = [access.shape for access in cut.space.results]

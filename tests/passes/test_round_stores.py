@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from some_steps import PRODUCT
 from some_tensors import context, module_of
+from xdsl.dialects.builtin import f32
 
 from abele.backends.evaluate.host import Run
 from abele.backends.evaluate.tile import run_tile
@@ -136,6 +137,28 @@ def test_what_no_rounding_changes_is_left(options: str):
       func.return %1, %2, %3 : tensor<2x4xf16>, tensor<4x2xf16>, tensor<4x2xf32>
     }"""
     check(before, before, options)
+
+
+SUM = """
+func.func @main(%x: tensor<4x64xf16>, %y: tensor<64x4xf16>) -> tensor<4x4xf16> {
+  %0 = nn.matmul %x, %y narrow_partials {group = 0}
+    : (tensor<4x64xf16>, tensor<64x4xf16>) -> tensor<4x4xf16>
+  %1 = nn.tanh %0 {group = 0} : (tensor<4x4xf16>) -> tensor<4x4xf16>
+  func.return %1 : tensor<4x4xf16>
+}"""
+
+
+def test_a_sum_in_16_bits_is_rounded_by_words_before_its_chain():
+    module = rounded(SUM)
+    first, second = roundings(module)
+    assert isinstance(first.value.owner, nn.MatMulOp)
+    assert first.value.type.get_element_type() == second.value.type.get_element_type() == f32
+    assert first.parameters[0] != second.parameters[0]
+    (group,) = [g for g in nn.groups_of(first.parent) if first in g.members]
+    assert [each.name for each in group.members] == [
+        *("nn.matmul", "nn.stochastic", "nn.cast", "nn.tanh", "nn.stochastic", "nn.cast")
+    ]
+    assert len(roundings(rounded(SUM.replace("narrow_partials ", "")))) == 1
 
 
 def test_to_nearest_and_infinity_is_what_a_store_does():
