@@ -713,6 +713,21 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         samples=((0.0, 11.0, -14.0, 65504.0, 0.0), (7.0, 11.0, -14.0, 65504.0, 1.0)),
         slopes=(lambda s: s.g, zero, zero, zero, zero),
     ),
+    # Floats of a format numbered in their order, and back: parameters are its digits and its least
+    # exponent. Both are straight lines between the numbers of the format, and never fall.
+    *(
+        Mathematics(
+            name,
+            1,
+            parameters=2,
+            ends_decide=True,
+            chain=(0,),
+            carries_identity_of=("sum",),
+            far=True,
+            samples=((5.0, 1.0), (4.0, -7.0)),
+        )
+        for name in ("to_code", "from_code")
+    ),
 )
 """The functions that a body may name, users' included, by name."""
 

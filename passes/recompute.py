@@ -116,7 +116,7 @@ def chosen(nodes: Sequence[str], module: ModuleOp, option: str = "nodes") -> fro
     for name in nodes:
         own = operations_named(name, ops) or operations_matching(name, ops)
         if not own and name != EVERY:
-            own = _numbered(name, ops)
+            own = numbered(name, ops)
         if not own and name != EVERY:
             why = no_such_operator(name, ops, every, "cannot be computed again")
             raise InputError(f"pass '{Recompute.name}': option '{option}': {name}: {why}")
@@ -124,7 +124,7 @@ def chosen(nodes: Sequence[str], module: ModuleOp, option: str = "nodes") -> fro
     return frozenset(found)
 
 
-def _numbered(name: str, ops: Sequence[Operation]) -> list[Operation]:
+def numbered(name: str, ops: Sequence[Operation]) -> list[Operation]:
     """The operation that NAME:N stands for; [] if there is none."""
     base, _, number = name.rpartition(":")
     alike = operations_named(base, ops) if number.isdecimal() else []
@@ -221,7 +221,7 @@ class _Block:
             copy = op.clone()
             self._insert(copy, readers[0].at, edit)
             self.copies.add(copy)
-            shapes = _Shapes(dict(zip(op.results, copy.results, strict=True)), copy, edit)
+            shapes = Shapes(dict(zip(op.results, copy.results, strict=True)), copy, edit)
             for each in readers:
                 user, index = each.use.operation, each.use.index
                 edit.set_operand(user, index, shapes.of(user.operands[index]))
@@ -249,7 +249,7 @@ class _Block:
 
 
 @dataclass
-class _Shapes:
+class Shapes:
     """Replacements of values, in all the shapes in which the values are read.
 
     Attributes:

@@ -10,9 +10,11 @@ import numpy as np
 from ...ir.support.number_formats import (
     Overflow,
     limited,
+    order_of,
     stochastically,
     to_nearest,
     unit_exponent,
+    value_at,
 )
 from ...ir.support.number_kinds import is_floating
 from .conversion import FLOAT64, Array, Arrays, Doubles, Parameters, convert_into, converted
@@ -102,6 +104,31 @@ def round_somehow(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.
     between = np.abs(value) < largest + _last_step(parameters)
     made = np.where(between, np.clip(made, -largest, largest), made)
     convert_into(limited(made, largest, Overflow(int(overflow))), out)
+
+
+def to_code(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """Write the place of each value in the order of the numbers of a type.
+
+    Args:
+        parameters: its digits and its least exponent.
+    """
+    digits, least = map(int, parameters)
+    convert_into(order_of(converted(arrays[0], FLOAT64), digits, least), out)
+
+
+def from_code(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """Write the value at each place in the order of the numbers of a type.
+
+    Args:
+        parameters: its digits and its least exponent.
+    """
+    digits, least = map(int, parameters)
+    convert_into(value_at(converted(arrays[0], FLOAT64), digits, least), out)
+
+
+def unless_whole(parameters: Parameters, arrays: Arrays, result: Doubles) -> Doubles:
+    """The magnitude of each place that is no whole number. The others are exact."""
+    return np.where(result == np.rint(result), 0.0, np.abs(result))
 
 
 def _round_by(words: Array, form: Sequence[float], value: Array, out: Array) -> None:

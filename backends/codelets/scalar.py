@@ -41,11 +41,14 @@ from .conversion import (
 )
 from .erf import erf
 from .float_rounding import (
+    from_code,
     one_step,
     round_by_word,
     round_somehow,
     round_stochastically,
     round_to_nearest,
+    to_code,
+    unless_whole,
 )
 from .functions import PROGRAMS
 from .loops import PUBLISHED, Loop, Loops, assumed, single, unrolled, vector
@@ -657,6 +660,10 @@ _BITS = Loops(None, None, unrolled(7, 1))
 _PHILOX = Loops(None, None, assumed(single(280)))
 """Assumed: each of ten rounds has two products of 32 bits with both halves, of eleven instructions
 each, four exclusive ors and two additions."""
+_CODES = Loops(assumed(vector(6)), assumed(vector(6)), None)
+"""Assumed: one product with a power of two, after which the bits of a float16 are those of the
+code, and five instructions of whole words, which move exponent, fraction and sign to their
+places."""
 _POW = Loops(unrolled(312, 1), unrolled(325, 1), None)
 
 # sin, cos and tan. In float32, poplibs calls its library for one element after the other, at 2,300
@@ -878,6 +885,8 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
             (STOCHASTIC, round_stochastically),
         )
     ),
+    _function("to_code", to_code, sensitivity=unless_whole, priced_as=_CODES),
+    _function("from_code", from_code, ulps=1, priced_as=_CODES),
 )
 """The numerics and prices of all functions of FUNCTIONS, by name."""
 

@@ -62,7 +62,7 @@ from .window import PoolOp, ReduceOp
 from .windowed import pooled_size, window_reach
 
 with deferred(__name__):
-    from .float8 import least_scale, quartered, stored, widened
+    from .float8 import kept_narrow, least_scale, made_wide, quartered, stored, widened
 
 STATE = (StateOp, LoadOp, StoreOp, ConstantOp)
 CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)
@@ -173,6 +173,8 @@ __all__ = [
     "number_of",
     "number_of_group",
     "pooled_size",
+    "kept_narrow",
+    "made_wide",
     "quartered",
     "shape_of",
     "stage_of",

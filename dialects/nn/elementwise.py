@@ -17,7 +17,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
-from ...ir.support.number_formats import Overflow, format_of
+from ...ir.support.number_formats import NumberFormat, Overflow, format_of
 from ...ir.support.number_kinds import bit_width
 from ...ir.unmet import Unmet
 from ...ir.upstream import UNKNOWN_LOC, VerifyException
@@ -69,6 +69,7 @@ __all__ = [
     "ExpOp",
     "FloorOp",
     "FmodOp",
+    "FromCodeOp",
     "GateOp",
     "GreaterEqualOp",
     "GreaterOp",
@@ -113,6 +114,7 @@ __all__ = [
     "SubOp",
     "TanOp",
     "TanhOp",
+    "ToCodeOp",
     "ToNearestOp",
     "UnaryOp",
 ]
@@ -1132,27 +1134,16 @@ FORMAT = ("digits", "least", "largest", "overflow")
 """The properties that describe a narrower type and its rule of overflow."""
 
 
-class RoundingOp(ElementwiseOp, ABC):
-    """A float32 value as one of the two numbers of a narrower type around it, still as float32.
-
-    A cast to the narrower type that reads the result changes nothing.
+class FormatOp(ElementwiseOp, ABC):
+    """A function of float32 values and of a narrower type.
 
     Attributes:
         digits: the digits of a significand of the narrower type, 11 for f16.
         least: the exponent of its smallest normal number, -14 for f16.
-        largest: its largest finite number.
-        overflow: what a larger number becomes: 0 an infinity, 1 the largest number, 2 NaN.
     """
 
     digits = prop_def(NUMBER)
     least = prop_def(NUMBER)
-    largest = prop_def(NUMBER)
-    overflow = prop_def(NUMBER)
-
-    @property
-    def result_numbers(self) -> tuple[str, ...]:
-        """None: the largest number is that of the narrower type."""
-        return ()
 
     def result_element(self) -> Attribute:
         """The element type of the operands, f32."""
@@ -1162,17 +1153,13 @@ class RoundingOp(ElementwiseOp, ABC):
         return f32
 
     def verify_(self) -> None:
-        """Check also that the properties describe a type that float32 contains."""
+        """Check also that float32 may contain the narrower type."""
         super().verify_()
-        digits, least, largest, overflow = (number_of(self.properties[each]) for each in FORMAT)
+        digits, least = number_of(self.digits), number_of(self.least)
         if digits not in range(2, 25) or least not in range(-126, 127):
             raise VerifyException(
                 f"digits {digits:g}, least {least:g}; need 2 to 24, and -126 to 126"
             )
-        if not 2.0**least <= largest < float("inf"):
-            raise VerifyException(f"largest {largest:g}; need a normal number")
-        if overflow not in tuple(Overflow):
-            raise VerifyException(f"overflow {overflow:g}; need one of 0, 1 and 2")
 
     @classmethod
     def sample(
@@ -1202,15 +1189,46 @@ class RoundingOp(ElementwiseOp, ABC):
         return op
 
 
+class RoundingOp(FormatOp, ABC):
+    """A float32 value as one of the two numbers of a narrower type around it, still as float32.
+
+    A cast to the narrower type that reads the result changes nothing.
+
+    Attributes:
+        largest: its largest finite number.
+        overflow: what a larger number becomes: 0 an infinity, 1 the largest number, 2 NaN.
+    """
+
+    largest = prop_def(NUMBER)
+    overflow = prop_def(NUMBER)
+
+    @property
+    def result_numbers(self) -> tuple[str, ...]:
+        """None: the largest number is that of the narrower type."""
+        return ()
+
+    def verify_(self) -> None:
+        """Check also the largest number and the rule of overflow."""
+        super().verify_()
+        least, largest, overflow = (number_of(self.properties[each]) for each in FORMAT[1:])
+        if not 2.0**least <= largest < float("inf"):
+            raise VerifyException(f"largest {largest:g}; need a normal number")
+        if overflow not in tuple(Overflow):
+            raise VerifyException(f"overflow {overflow:g}; need one of 0, 1 and 2")
+
+
 def _broadcast_to(type_: TensorType[Attribute], random: Random) -> TensorType[Attribute]:
     """A random type that broadcasts with another."""
     shape = [random.choice((1, n)) for n in type_.get_shape()]
     return tensor(shape[random.randint(0, len(shape)) :], type_.element_type)
 
 
-def format_numbers(element: Attribute, overflow: Overflow) -> dict[str, Attribute]:
-    """The properties of a rounding to an element type. Raises ValueError for one of no format."""
-    format_ = format_of(numpy_dtype(element))
+def format_numbers(element: Attribute | NumberFormat, overflow: Overflow) -> dict[str, Attribute]:
+    """The properties of a rounding to a format, or to that of an element type.
+
+    Raises ValueError for a type of no format.
+    """
+    format_ = format_of(numpy_dtype(element)) if isinstance(element, Attribute) else element
     given = format_.digits, format_.least, format_.largest, overflow
     return {name: number(float(value)) for name, value in zip(FORMAT, given, strict=True)}
 
@@ -1229,7 +1247,7 @@ class PlainRoundingOp(RoundingOp, ABC):
         " custom<Number>($largest) `overflow` custom<Number>($overflow)" + CHAIN
     )
 
-    def __init__(self, value: SSAValue, element: Attribute, overflow: Overflow):
+    def __init__(self, value: SSAValue, element: Attribute | NumberFormat, overflow: Overflow):
         super().__init__([value], format_numbers(element, overflow))
 
 
@@ -1315,6 +1333,54 @@ class StochasticOp(RoundingOp):
         """Check also that the key is an integer of 32 bits."""
         super().verify_()
         _check_key(self.parameters[0])
+
+
+class CodeOp(FormatOp, ABC):
+    """A function between the numbers of a format and their places in order.
+
+    Attributes:
+        value: of f32.
+    """
+
+    PARAMETERS: ClassVar[tuple[str, ...]] = FORMAT[:2]
+    value = operand_def(TensorType)
+    assembly_format = (
+        "$value `digits` custom<Number>($digits) `least` custom<Number>($least)" + CHAIN
+    )
+
+    def __init__(self, value: SSAValue, format_: NumberFormat):
+        numbers = zip(FORMAT, map(float, (format_.digits, format_.least)), strict=False)
+        super().__init__([value], {name: number(each) for name, each in numbers})
+
+
+@irdl_op_definition
+class ToCodeOp(CodeOp):
+    """The place of each value in the order of the numbers of a format; 0 is at 0.
+
+    The n-th number above 0 is at n, and the n-th below at -n: the code of a number without its sign
+    bit, with the sign of the number. So 8-bit floats can be kept as integers where no type holds
+    them. Values between two numbers are between their places; nn.to_nearest rounds before.
+
+    Example: %1 = nn.to_code %0 digits 5.0 least 1.0 : (tensor<4xf32>) -> tensor<4xf32>
+
+    Attributes:
+        value: of f32.
+    """
+
+    name = "nn.to_code"
+
+
+@irdl_op_definition
+class FromCodeOp(CodeOp):
+    """The value at each place in the order of the numbers of a format: the inverse of nn.to_code.
+
+    Example: %1 = nn.from_code %0 digits 5.0 least 1.0 : (tensor<4xf32>) -> tensor<4xf32>
+
+    Attributes:
+        value: of f32.
+    """
+
+    name = "nn.from_code"
 
 
 def _check_key(key: float) -> None:

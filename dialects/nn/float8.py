@@ -5,6 +5,7 @@ decides no byte. It lives beside the tensor, as a number of the operations that 
 
 - `quartered` writes: it divides by 2^scale, limits, and casts;
 - `widened` reads: it casts, and multiplies by 2^scale;
+- `kept_narrow` and `made_wide` do the same for every format of 8 or 16 bits, for values that wait;
 - a product of two such tensors has the sum of both scales as its `scale`: see `ContractionOp`.
 
 A constant is folded into its elements (`stored`). A scale that only a run knows is a state or any
@@ -26,13 +27,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...ir.support.number_formats import SCALES, NumberFormat, format_of, scaled
-from ..dtypes import QUARTERS, numpy_dtype
+from ...ir.support.number_formats import SCALES, NumberFormat, Overflow, format_of, scaled
+from ..dtypes import QUARTERS, element_type, numpy_dtype
 from .base import element_of
-from .elementwise import CastOp, ClipOp, ScaleOp
+from .elementwise import CastOp, ClipOp, FromCodeOp, ScaleOp, ToCodeOp, ToNearestOp
 
 
 def check_scale(scale: int) -> None:
@@ -59,17 +60,63 @@ def quartered(
         scale: its exponent. Values up to 2^scale times the largest number of the type are kept.
         saturates: whether larger ones become the largest number; otherwise they become NaN.
     """
-    check_scale(scale)
     largest = quarter_format(element).largest
+    made = _divided(value, scale)
+    if saturates:
+        made.append(ClipOp(_last(made, value), -largest, largest))
+    made.append(CastOp(_last(made, value), element))
+    return made
+
+
+def _divided(value: SSAValue, scale: int) -> list[Operation]:
+    """The operations, in order, that divide floats by 2^scale in float32; [] if there are none."""
+    check_scale(scale)
     made: list[Operation] = []
     if element_of(value) != f32:
         made.append(CastOp(value, f32))
     if scale:
         made.append(ScaleOp(_last(made, value), 2.0**-scale))
-    if saturates:
-        made.append(ClipOp(_last(made, value), -largest, largest))
-    made.append(CastOp(_last(made, value), element))
     return made
+
+
+def kept_narrow(value: SSAValue, format_: NumberFormat, scale: int) -> list[Operation]:
+    """The operations, in order, that turn floats into numbers of a format of 8 or 16 bits.
+
+    The last one has the result. Too large values become the largest number. Where no type has the
+    numbers of the format, their codes are kept as i8; NaN then becomes 0.
+    Raises ValueError for a scale that does not exist.
+
+    Args:
+        scale: its exponent.
+    """
+    dtype = format_.numpy_dtype
+    made = _divided(value, scale)
+    if dtype is not None:
+        made.append(ClipOp(_last(made, value), -format_.largest, format_.largest))
+        made.append(CastOp(_last(made, value), element_type(dtype)))
+        return made
+    assert format_.bits == 8
+    made.append(ToNearestOp(_last(made, value), format_, Overflow.CLIP))
+    made.append(ToCodeOp(_last(made, value), format_))
+    made.append(CastOp(_last(made, value), i8))
+    return made
+
+
+def made_wide(
+    value: SSAValue, format_: NumberFormat, element: Attribute, scale: int
+) -> list[Operation]:
+    """The operations, in order, that turn what `kept_narrow` makes into floats of a type.
+
+    The last one has the result.
+
+    Args:
+        element: the type of the result.
+        scale: the exponent of that of the narrow values.
+    """
+    made: list[Operation] = [CastOp(value, f32)]
+    if format_.numpy_dtype is None:
+        made.append(FromCodeOp(_last(made, value), format_))
+    return [*made, *_multiplied(_last(made, value), element, scale)]
 
 
 def widened(value: SSAValue, element: Attribute, scale: int) -> list[Operation]:
@@ -79,10 +126,16 @@ def widened(value: SSAValue, element: Attribute, scale: int) -> list[Operation]:
         element: the type of the result.
         scale: of the tensor, an exponent.
     """
-    check_scale(scale)
     made: list[Operation] = [CastOp(value, f32)]
+    return [*made, *_multiplied(made[-1].results[0], element, scale)]
+
+
+def _multiplied(value: SSAValue, element: Attribute, scale: int) -> list[Operation]:
+    """The operations, in order, that multiply floats of float32 by 2^scale, as a type."""
+    check_scale(scale)
+    made: list[Operation] = []
     if scale:
-        made.append(ScaleOp(_last(made, value), 2.0**scale))
+        made.append(ScaleOp(value, 2.0**scale))
     if element != f32:
         made.append(CastOp(_last(made, value), element))
     return made

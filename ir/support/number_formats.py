@@ -225,6 +225,35 @@ def unit_exponent(values: Doubles, digits: int, least: int) -> NDArray[np.int32]
     return (exponent - (digits - 1)).astype(np.int32)
 
 
+def order_of(values: Doubles, digits: int, least: int) -> Doubles:
+    """The place of each value in the order of the numbers of a format; 0 is at 0.
+
+    The n-th number above 0 is at n, and the n-th below at -n, so that places are the codes of a
+    format without the sign bit. Values between two numbers are between their places. Infinities
+    and NaN stay.
+
+    Args:
+        least: the exponent of the smallest normal number.
+    """
+    power = unit_exponent(values, digits, least)
+    binades = (power - (least + 1 - digits)).astype(np.float64)
+    places = np.ldexp(np.abs(values), -power) + np.ldexp(binades, digits - 1)
+    return np.copysign(places, values)
+
+
+def value_at(places: Doubles, digits: int, least: int) -> Doubles:
+    """The values at places in the order of the numbers of a format: the inverse of order_of."""
+    size = np.abs(places)
+    finite = np.where(np.isfinite(size), size, 0.0)
+    binades = np.floor(np.ldexp(finite, 1 - digits)) - 1
+    # Beyond the exponents of doubles, every value is infinite.
+    binades = np.clip(binades, 0.0, 4096.0)
+    power = binades.astype(np.int32) + (least + 1 - digits)
+    with np.errstate(over="ignore"):
+        found = np.ldexp(size - np.ldexp(binades, digits - 1), power)
+    return np.copysign(found, places)
+
+
 _UNSIGNED_ZERO: Mapping[str, Any] = {"infinities": False, "nan": "negative zero"}
 
 FORMATS: Mapping[str, NumberFormat] = {

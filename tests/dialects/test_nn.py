@@ -34,7 +34,7 @@ from abele.dialects.scalar_functions import FUNCTIONS, Mathematics
 from abele.dialects.structured import Composite, Movement, Reinterpretation, Structured
 from abele.ir.context import AbeleContext
 from abele.ir.provenance import named, origin
-from abele.ir.support.number_formats import Overflow
+from abele.ir.support.number_formats import FORMATS, Overflow
 from abele.ir.unmet import Unmet
 from abele.ir.verify import verify
 
@@ -186,6 +186,8 @@ CASES = [
         t(4, 5, of=UINT32),
     ),
     (nn.ToNearestOp, [MATRIX], lambda x: nn.ToNearestOp(x, f16, Overflow.CLIP), MATRIX),
+    (nn.ToCodeOp, [MATRIX], lambda x: nn.ToCodeOp(x, FORMATS["f134"]), MATRIX),
+    (nn.FromCodeOp, [MATRIX], lambda x: nn.FromCodeOp(x, FORMATS["f134"]), MATRIX),
     (nn.DrawnOp, [MATRIX], lambda x: nn.DrawnOp(x, f16, Overflow.CLIP), MATRIX),
     (
         nn.StochasticOp,

@@ -20,6 +20,7 @@ from .threads import ThreadCount, use_threads
         "precision",
         "rounding",
         "recompute",
+        "stash",
         "partials",
         "target",
         "dim",

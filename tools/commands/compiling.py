@@ -152,6 +152,16 @@ class Compilation:
             "memory of a tile, or BYTES of it, asks for; sqrt is PopART's schedule.",
         ),
     ] = ""
+    stash: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stash",
+            metavar="TYPE[@SCALE]:NAME",
+            help="Training keeps the results of an operator, or of all that fit a pattern, in a "
+            "narrower type until the backward pass reads them: float16, bfloat16, f143, f152 or "
+            "f134. SCALE is a power of two. May be repeated; the first that fits decides.",
+        ),
+    ] = None
     load: Load = None
     constraints: Annotated[
         Path | None,
@@ -251,6 +261,7 @@ class Compilation:
             example=self.inputs,
             values=given_values(self.value),
             keep=kept(self.keep),
+            stash=tuple(self.stash or ()),
             train=self.asked,
             cache=not self.no_cache,
             reproducers=fresh_folder,
@@ -259,7 +270,12 @@ class Compilation:
         )
 
 
-ALIKE = {each.name for each in fields(Compilation)} & OPTIONS.keys() - {"keep", "load", "train"}
+ALIKE = {each.name for each in fields(Compilation)} & OPTIONS.keys() - {
+    "keep",
+    "load",
+    "stash",
+    "train",
+}
 """The options that a request takes as they are given."""
 
 

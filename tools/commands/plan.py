@@ -35,7 +35,7 @@ from .showing import warn
 @compiles_with(
     *("target", "dim", "inputs", "value", "batch", "load", "constraints", "memory_proportion"),
     *("weights", "partial_weights", "lenient", "precision", "rounding", "recompute", "partials"),
-    *("train", "loss", "optimizer", "training", "verbose"),
+    *("stash", "train", "loss", "optimizer", "training", "verbose"),
 )
 def plan_command(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx or .mlir of nn.")] = "",

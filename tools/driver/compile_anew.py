@@ -55,7 +55,7 @@ from .users_pipeline import (
     check_end,
     checked_pipeline,
     limited,
-    with_recomputation,
+    with_changed_values,
 )
 from .verifiers import verifiers
 
@@ -137,7 +137,7 @@ def _recomputing(request: Request, again: Recompute | None) -> Request:
     """The request with a pass that computes values again."""
     if again is None:
         return request
-    passes = with_recomputation(request.passes, again)
+    passes = with_changed_values(request.passes, again)
     return replace(request, recompute="", passes=passes, on_read=None)
 
 

@@ -38,6 +38,7 @@ from .argument_kinds import (
     SWITCH,
     TARGET,
     TEXT,
+    TEXTS,
     TRAINING,
     Kind,
     check_arguments,
@@ -51,13 +52,14 @@ from .files import PROGRAM_FILE
 
 with deferred(__name__):
     from ...dialects.levels import NN
+    from ...passes.narrow_stashes import NarrowStashes, Stash
     from ...passes.train import Train
     from ..importers.other_files import how_to_export
     from .held_homes import Held, held_by
     from .partials import constrains_partials, partials_options
     from .program import ReadProgram
     from .recomputation.asked import read_recompute
-    from .users_pipeline import with_recomputation
+    from .users_pipeline import with_changed_values
 
 MODEL = Kind(
     lambda value: PATH.accepts(value) or front_end_of(value) is not None,
@@ -172,6 +174,9 @@ class Request:
         recompute: what is computed again instead of kept, to save memory: auto, which chooses as
             little as the memory of a tile asks for; auto:BYTES, for a lower bound; sqrt, PopART's
             schedule; or names of operators, joined by commas.
+        stash: activations that training keeps in a narrower type for the backward pass, as
+            TYPE:NAME or TYPE@SCALE:NAME with the name of an operator or a pattern: the pass
+            narrow-stashes. TYPE is float16, bfloat16, f143, f152 or f134; SCALE is a power of two.
         load: extension files, as for load_extensions.
         constraints: a JSON file of choices for operators.
         memory_proportion: the share of a tile's memory that one operator may take temporarily.
@@ -253,6 +258,17 @@ class Request:
         metadata=_is(
             Kind(TEXT.accepts, "auto, auto:BYTES, sqrt, or names joined by commas"),
             refused="compiled already, so it keeps what it keeps; need the model",
+        ),
+    )
+    stash: Sequence[str] = field(
+        default=(),
+        metadata=_is(
+            Kind(
+                lambda value: not isinstance(value, str) and TEXTS.accepts(value),
+                "a list of choices such as 'f134@0.25:relu*'",
+            ),
+            None,
+            "compiled already, so it keeps what it keeps; need the model",
         ),
     )
     load: Sequence[str | os.PathLike[str]] | Extensions = field(
@@ -359,16 +375,23 @@ class Request:
 
     def settled(self) -> Request:
         """The request with its extensions loaded, with what the programs beside it hold, with the
-        sizes of its example, and with the passes of its precision, recomputation, rounding and
-        partial sums.
+        sizes of its example, and with the passes of its precision, stashes, recomputation,
+        rounding and partial sums.
 
         Raises InputError.
         """
         loaded = replace(self, load=self.extensions)
         if self.target is None and self.beside and not isinstance(self.beside, Mapping):
             loaded = replace(loaded, target=self.beside[0].target)
-        settled = loaded.with_sizes().with_precision().with_recomputation().with_rounding()
-        return replace(settled.with_partials(), beside=loaded.held)
+        settled = loaded.with_sizes().with_precision().with_stashes().with_recomputation()
+        return replace(settled.with_rounding().with_partials(), beside=loaded.held)
+
+    def with_stashes(self) -> Request:
+        """The request with the pass that keeps stashes narrow. Raises InputError."""
+        if not self.stash or self.file.endswith(PROGRAM_FILE):
+            return self
+        narrow = NarrowStashes(tuple(map(str, map(Stash.read, self.stash))))
+        return replace(self, stash=(), passes=with_changed_values(self.passes, narrow))
 
     def with_recomputation(self) -> Request:
         """The request with the passes that its recomputation stands for, unless the compiler is to
@@ -378,7 +401,7 @@ class Request:
         again = read_recompute(self.recompute).again
         if again is None:
             return self
-        return replace(self, recompute="", passes=with_recomputation(self.passes, again))
+        return replace(self, recompute="", passes=with_changed_values(self.passes, again))
 
     def with_precision(self) -> Request:
         """The request with the pass that its precision stands for. Raises InputError."""
@@ -479,7 +502,7 @@ def found_front_end(model: Model) -> FrontEnd:
 
 def is_given(value: object) -> bool:
     """Whether a value asks for something. No names, no sizes and an empty pipeline do not."""
-    return value is not None and not (isinstance(value, Mapping | str) and not value)
+    return value is not None and not (isinstance(value, Mapping | str | tuple) and not value)
 
 
 def _resolved(target: str | Target | None) -> Target:

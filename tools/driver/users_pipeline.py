@@ -14,6 +14,7 @@ from ...ir.upstream import ModulePass, VerifyException
 from ...ir.verify import verify
 from ...passes.fuse_chains import FuseChains
 from ...passes.narrow_partials import NarrowPartials
+from ...passes.narrow_stashes import NarrowStashes
 from ...passes.pipelines import level_after_all, levels_below, shorthand_from
 from ...passes.plan_splits import PlanSplits
 from ...passes.planner.fineness import check_vertices
@@ -90,11 +91,11 @@ def with_constrained_sums(
     )
 
 
-def with_recomputation(passes: str, again: Recompute) -> str:
-    """A pipeline that computes values again after its passes at nn.
+def with_changed_values(passes: str, change: Recompute | NarrowStashes) -> str:
+    """A pipeline in which a pass changes what is kept, after its passes at nn.
 
-    Chains and the places of updates are then decided anew, because copies have readers of their
-    own. Raises InputError for a pipeline that does not name nn.
+    Chains and the places of updates are then decided anew, because new operations have readers of
+    their own. Raises InputError for a pipeline that does not name nn.
 
     Args:
         passes: "" for the default pipeline.
@@ -103,12 +104,12 @@ def with_recomputation(passes: str, again: Recompute) -> str:
     at = max((i for i, each in enumerate(specs, 1) if each.name == NN.name), default=0)
     if not at:
         raise InputError(
-            f"pipeline '{passes}': recomputation follows the passes of nn; name {NN.name}"
+            f"pipeline '{passes}': {change.name} follows the passes of nn; name {NN.name}"
         )
     # Copies are made of roundings, so that they draw the same words, and of choices.
     first = (NarrowPartials.name, RoundStores.name)
     at += sum(1 for _ in takewhile(lambda each: each.name in first, specs[at:]))
-    behind = (again.spec(), FuseChains().spec(), UpdateEarly().spec())
+    behind = (change.spec(), FuseChains().spec(), UpdateEarly().spec())
     return ",".join(map(str, (*specs[:at], *behind, *specs[at:])))
 
 

@@ -209,6 +209,31 @@ def _by_word(x: float, word: float, *form: float) -> float:
     return _of_format(lambda steps: math.floor(steps + Fraction(word, 1 << 32)), x, form)
 
 
+def _to_code(x: float, digits: float, least: float) -> float:
+    """The number of steps from 0 to x, where the steps of each binade but the least are doubled."""
+    if not math.isfinite(x):
+        return x
+    exponent = max(math.frexp(x)[1] - 1 if x else int(least), int(least))
+    before = (exponent - int(least)) * 2 ** (int(digits) - 1)
+    steps = abs(Fraction(x)) / Fraction(2) ** (exponent + 1 - int(digits))
+    return math.copysign(float(steps + before), x)
+
+
+def _from_code(place: float, digits: float, least: float) -> float:
+    if not math.isfinite(place):
+        return place
+    binade = 2 ** (int(digits) - 1)
+    n = abs(Fraction(place))
+    above = max(n // binade - 1, 0)
+    if above > 2000:
+        return math.copysign(math.inf, place)
+    found = (n - above * binade) * Fraction(2) ** (above + int(least) + 1 - int(digits))
+    try:
+        return math.copysign(float(found), place)
+    except OverflowError:
+        return math.copysign(math.inf, place)
+
+
 ROUNDINGS = ("to_nearest", "drawn", "by_word", "stochastic")
 
 CURVES: Mapping[str, Callable[[float], float]] = {
@@ -282,6 +307,8 @@ FLOATS: Mapping[str, Callable[..., Number]] = {
     "drawn": _drawn,
     "by_word": _by_word,
     "stochastic": _stochastic,
+    "to_code": _to_code,
+    "from_code": _from_code,
 }
 """Each function of floats. The parameters follow the operands."""
 
@@ -372,7 +399,7 @@ INTEGERS: Mapping[str, Callable[..., Number]] = {
     **BITS,
     **{name: FLOATS[name] for name in ("gate", "match")},
     "random_bits": _random_bits,
-    **{name: _through_floats(FLOATS[name]) for name in ROUNDINGS},
+    **{name: _through_floats(FLOATS[name]) for name in (*ROUNDINGS, "to_code", "from_code")},
 }
 """Each function of integers: an integer, which wraps, or a float, which is truncated."""
 

@@ -26,6 +26,8 @@ PARAMETERS = {
     "drawn": (11.0, -14.0, 65504.0, 1.0),
     "by_word": (11.0, -14.0, 65504.0, 1.0),
     "stochastic": (5.0, 11.0, -14.0, 65504.0, 1.0),
+    "to_code": (5.0, 1.0),
+    "from_code": (5.0, 1.0),
 }
 FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16, np.float64)
 
@@ -101,6 +103,8 @@ MEANING = {
     "stochastic": lambda *xs: FUNCTIONS_OF_FLOATS["stochastic"](
         *xs, 5.0, 11.0, -14.0, 65504.0, 1.0
     ),
+    "to_code": lambda x: FUNCTIONS_OF_FLOATS["to_code"](x, 5.0, 1.0),
+    "from_code": lambda x: FUNCTIONS_OF_FLOATS["from_code"](x, 5.0, 1.0),
 }
 
 

@@ -3,14 +3,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from some_tensors import context, module_of
-from xdsl.dialects.builtin import f16, f32
+from xdsl.dialects.builtin import f16, f32, i8
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation
 
 from abele.dialects import nn
 from abele.dialects.dtypes import QUARTERS, numpy_dtype
 from abele.ir.support.errors import InputError
-from abele.ir.support.number_formats import Overflow, format_of
+from abele.ir.support.number_formats import FORMATS, Overflow, format_of
 from abele.ir.text import print_module
 from abele.ir.upstream import ModuleOp, VerifyException
 from abele.tools import Executable, compile_model
@@ -100,6 +100,52 @@ def test_tiles_hold_and_exchange_a_byte_per_element(tmp_path):
     assert narrow["host_input_bytes"] * 2 == wide["host_input_bytes"]
     assert narrow["exchange_bytes"] < wide["exchange_bytes"]
     assert narrow["cycles"] < wide["cycles"]
+
+
+@pytest.mark.parametrize("scale", [-32, -1, 0, 3])
+def test_every_float16_is_kept_as_the_code_of_f134_that_gfloat_says(scale, tmp_path):
+    gfloat = pytest.importorskip("gfloat")
+    f134 = gfloat.FormatInfo(
+        name="f134",
+        k=8,
+        precision=5,
+        bias=0,
+        has_nz=True,
+        domain=gfloat.types.Domain.Finite,
+        num_high_nans=0,
+        has_subnormals=True,
+        is_signed=True,
+        is_twos_complement=False,
+    )
+    numbers = np.array([gfloat.decode_float(f134, code).fval for code in range(128)])
+    values = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    ops = nn.kept_narrow(argument(values.shape, f16), FORMATS["f134"], scale)
+    got = applied(ops, values, tmp_path)
+    assert got.dtype == np.int8
+    with np.errstate(invalid="ignore"):
+        exact = np.ldexp(values.astype(np.float64), -scale)
+    rounded = gfloat.round_ndarray(f134, np.where(np.isnan(exact), 0.0, exact), sat=True)
+    codes = np.searchsorted(numbers, np.abs(rounded)) * np.sign(rounded)
+    np.testing.assert_array_equal(got, codes)
+    back = applied(
+        nn.made_wide(argument(got.shape, i8), FORMATS["f134"], f32, scale), got, tmp_path
+    )
+    np.testing.assert_array_equal(back, np.ldexp(rounded, scale))
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16", "f143", "f152"])
+@pytest.mark.parametrize("scale", [-3, 0])
+def test_values_are_kept_narrow_as_their_format_rounds_them(name, scale, tmp_path):
+    fmt = FORMATS[name]
+    values = np.exp(np.linspace(-30, 30, 5000)).astype(np.float32)
+    values = np.concatenate([values, -values, np.float32([0, np.inf, -np.inf])])
+    ops = nn.kept_narrow(argument(values.shape, f32), fmt, scale)
+    got = applied(ops, values, tmp_path)
+    expected = np.ldexp(fmt.round(np.ldexp(values.astype(np.float64), -scale)), scale)
+    assert got.dtype == fmt.numpy_dtype
+    back = nn.made_wide(ops[-1].results[0], fmt, f32, scale)
+    back[0].operands[0] = argument(got.shape, nn.element_of(ops[-1].results[0]))
+    np.testing.assert_array_equal(applied(back, got, tmp_path), expected.astype(np.float32))
 
 
 @pytest.mark.parametrize("element", QUARTERS, ids=str)

@@ -452,3 +452,16 @@ def test_a_program_file_trains_but_cannot_be_compiled_again(files: tuple[str, st
         result = CliRunner().invoke(app, [*plain, *option])
         assert result.exit_code == 2
         assert problem in result.output
+
+
+def test_stashes_are_kept_narrow_and_a_wrong_choice_is_refused(files: tuple[str, str]):
+    losses = [train(files, "--steps", 1, *more)[1] for more in ((), ("--stash", "f134@0.125:*"))]
+    assert losses[0].splitlines()[0] == losses[1].splitlines()[0]
+    for stash, problem in (
+        ("f99:*", "type 'f99'; need one of float16, bfloat16, f143, f152, f134"),
+        ("f134@3:*", "scale '3'; need a power of two"),
+        ("f134:nothing", "no operator of that name"),
+    ):
+        code, output = train(files, "--steps", 1, "--stash", stash)
+        assert code == 2
+        assert problem in output

@@ -28,6 +28,7 @@ WRONG: Mapping[str, list[object]] = {
     "rounding": ["up", True],
     "partials": [16, True],
     "recompute": [3, None, ["sqrt"]],
+    "stash": [3, None, "f134:y", [3]],
     "load": [None, "rules.rw", [3]],
     "constraints": [3, {}],
     "memory_proportion": ["0.5", True],

@@ -26,6 +26,7 @@ GIVEN: dict[str, object] = {
     "precision": "float16",
     "weights": {"w": 1.0},
     "recompute": "auto",
+    "stash": ("f134:y",),
     "rounding": "stochastic",
     "partials": "auto",
     "constraints": "c.json",
@@ -82,7 +83,10 @@ def test_the_command_line_asks_for_what_its_options_say():
     assert (asked.dims, asked.keep, asked.train) == ({"N": 2}, {"x": "y"}, None)
     assert list(asked.values or ()) == ["x"]
     assert not replace(how, no_cache=True).request("net.onnx", Extensions()).cache
-    turned = {"dim", "inputs", "value", "keep", "load", "train", "loss", "optimizer", "training"}
+    turned = {"dim", "inputs", "value", "keep", "load", "stash", "train", "loss"} | {
+        "optimizer",
+        "training",
+    }
     shown = {"no_cache", "verbose"}
     assert {each.name for each in fields(Compilation)} == ALIKE | turned | shown
 
