@@ -27,7 +27,7 @@ from .plans.planned import asked_target
 from .rounding.places import Places
 from .rounding.words import Words
 
-KEEPING = frozenset((None, "max", "min", "pick"))
+KEEPING = frozenset((None, "max", "min", "pick", "last"))
 """The combiners whose results are values that they merge."""
 
 RULES = {each.name.lower(): each for each in Overflow}
@@ -50,7 +50,8 @@ class RoundStores(ModulePass):
     result is rounded. The result becomes float32, and a rounding and a cast follow it, in the same
     group. Results that need no rounding are left, such as those of a maximum or a move. So are
     results of operations that nothing can follow in a group: they are rounded to nearest. A cast
-    to an 8-bit float is rounded stochastically too.
+    to an 8-bit float is rounded stochastically too, and so are the elements of a table that indices
+    update.
 
     The words that round stochastically depend on the seed, the number of the run, a key of the
     operation and the place of the element: on nothing that a plan, a group or a copy of the
@@ -95,7 +96,7 @@ class RoundStores(ModulePass):
                     first = each.members[0]
                     with Edit(source_at("round the sum", RoundStores.apply), first) as edit:
                         rewriting.round_sum(each, edit)
-        for each in _stores(op):
+        for each in _stores(op, self.rounding):
             # A cast to 8 bits rounds to nearest, and gives NaN beyond the range, under every rule.
             is_quarter = nn.element_of(each.last.results[0]) in QUARTERS
             if not (is_quarter and self.rounding == "nearest") and may_rewrite():
@@ -124,13 +125,13 @@ class _Store:
         return self.members[-1]
 
 
-def _stores(module: ModuleOp) -> list[_Store]:
-    """The results of 16 and of 8 bits that rounding may change, in program order."""
+def _stores(module: ModuleOp, rounding: str) -> list[_Store]:
+    """The results of 16 and of 8 bits that a rounding may change, in program order."""
     every, groups = operations(module), _groups(module)
     inner = {op for group in groups for op in group.members[:-1]}
     of_last = {group.members[-1]: group.members for group in groups}
     found = [_Store(of_last.get(op, (op,))) for op in every if op not in inner]
-    return [each for each in found if _needs_rounding(each)]
+    return [each for each in found if _needs_rounding(each, rounding)]
 
 
 def _groups(module: ModuleOp) -> list[nn.Group]:
@@ -154,13 +155,16 @@ def _is_narrow_sum(op: Operation) -> bool:
     return (body.narrow is not None or body.is_scaled_product) and not body.then
 
 
-def _needs_rounding(store: _Store) -> bool:
+def _needs_rounding(store: _Store, rounding: str) -> bool:
     last = store.last
     if len(last.results) != 1 or not isinstance(last, Structured):
         return False
     if not isinstance(last, nn.CastOp) and not nn.can_chain(last):
         return False
-    if not _is_narrow(last.results[0]) or last.structure().body.updates:
+    if not _is_narrow(last.results[0]):
+        return False
+    if last.structure().body.updates and rounding != "stochastic":
+        # A rounding would visit all elements of the table, and draw words for them.
         return False
     element = nn.element_of(last.results[0])
     inner = {op.results[0] for op in store.members}

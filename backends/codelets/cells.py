@@ -12,14 +12,14 @@ from .stamps import Stamp
 
 @dataclass(frozen=True)
 class SumWords:
-    """What the random words of a sum's roundings are made of.
+    """A stochastic rounding of what cells merge, and what its random words are made of.
 
     Attributes:
-        key: tells the operation from others.
+        parameters: the key, and the type to which sums are rounded, as for the scalar function.
         numbers: the column, the row, and two words of the step, as views of the cells' shape.
     """
 
-    key: float
+    parameters: tuple[float, ...]
     numbers: tuple[Array, ...]
 
 
@@ -40,8 +40,7 @@ class Cells:
         whole: the axis of the dimension that a scan or sort goes along, else -1.
         further: the results after the first.
         positions: for each position that the body reads, its value at each point.
-        words: of what the random words are made that round narrow sums; None if they round to
-            nearest.
+        words: the rounding of narrow sums, or of updated elements; None if it is to nearest.
     """
 
     body: Body

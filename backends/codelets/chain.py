@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...dialects.dtypes import dtype_named
+from ...dialects.scalar_functions import STOCHASTIC
 from ...dialects.structured import FURTHER, HELD, Stage, extras_of
 from ...ir.support.number_kinds import is_floating
 from ...ir.support.strided import as_strided
@@ -108,6 +109,11 @@ def chained(
     own = cells.own_operands
     dtype = chaining_dtype(*(a.dtype for a in cells.operands), cells.result.dtype)
     plain = replace(cells.body, then=())
+    if _rounds_only(cells):
+        words = sum_words(cells, 0)
+        return codelet(
+            replace(cells, body=plain, operands=cells.operands[:own], words=words), scratch
+        )
     calls: list[Call] = []
     for piece in _pieces(cells, dtype):
         result = piece.result_once
@@ -120,21 +126,36 @@ def chained(
                 piece.result.shape,
                 [0 if d in piece.merged else s for d, s in enumerate(value.strides)],
             )
-        own_cells = replace(
-            piece, body=plain, operands=piece.operands[:own], result=target, words=sum_words(piece)
-        )
+        words = sum_words(piece, piece.body.rounding_of_sums)
+        own_operands = piece.operands[:own]
+        own_cells = replace(piece, body=plain, operands=own_operands, result=target, words=words)
         calls += codelet(own_cells, scratch)
         calls += stages(piece, value, scratch)
     return calls
 
 
-def sum_words(cells: Cells) -> SumWords | None:
-    """The words by which the chain rounds a narrow sum; None if it has none."""
-    stages, at = cells.body.then, cells.body.rounding_of_sums
+def sum_words(cells: Cells, at: int | None) -> SumWords | None:
+    """The words by which a stage of the chain rounds; None if there is no such stage."""
     if at is None:
         return None
+    stages = cells.body.then
     first = cells.own_operands + extras_of(stages[:at])
-    return SumWords(stages[at].parameters[0], cells.operands[first : first + stages[at].extras])
+    numbers = cells.operands[first : first + stages[at].extras]
+    return SumWords(stages[at].parameters, numbers)
+
+
+def _rounds_only(cells: Cells) -> bool:
+    """Whether a chain only rounds updated elements to the type of the result.
+
+    Other elements of the table have that type already, so only those that indices name change.
+    """
+    stages = cells.body.then
+    return (
+        cells.body.updates
+        and [each.function for each in stages] == [STOCHASTIC, "identity"]
+        and stages[1].element in HELD
+        and dtype_named(stages[1].element) == cells.result.dtype
+    )
 
 
 def _pieces(cells: Cells, dtype: np.dtype[Any]) -> Iterator[Cells]:

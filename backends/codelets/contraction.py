@@ -228,7 +228,7 @@ def _matrix_products(
         y = second.packed(index, (depth, columns), "second", dtype, scratch, calls)
         if is_ordered and words is not None:
             own = tuple(each[index] for each in numbers)
-            multiply = partial(matmul_calls, sums=sums, words=SumWords(words.key, own))
+            multiply = partial(matmul_calls, sums=sums, words=SumWords(words.parameters, own))
         if out.matrix is not None:
             calls += multiply(x, y, out.matrix[index], scratch)
             continue

@@ -68,17 +68,18 @@ def round_to_nearest(
 
 
 def round_stochastically(
-    parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]
+    parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any], place: int = 0
 ) -> None:
     """Write one of the two numbers of a type around each value, as random words decide.
 
     Args:
         parameters: the key, then as for round_to_nearest.
         arrays: the values, then those of random_words.
+        place: as for random_words.
     """
     key, *form = parameters
     value, column, row, low, high = arrays
-    _round_by(random_words(key, column, row, low, high), form, value, out)
+    _round_by(random_words(key, column, row, low, high, place), form, value, out)
 
 
 def round_by_word(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:

@@ -20,6 +20,7 @@ from ...ir.support.number_kinds import is_floating
 from .calls import Array, Call, Scratch, address
 from .cells import Cells
 from .conversion import convert_into
+from .float_rounding import round_stochastically
 from .reduction import MERGE, merging_dtype
 from .scalar import ScalarFunction, scalar_function
 from .ufuncs import bits
@@ -178,8 +179,8 @@ class _Found:
 def _found(task: _Lookup) -> _Found:
     cells, body = task.cells, task.cells.body
     places = _places(task)
-    free = [d for d in range(cells.result.ndim) if d not in task.varying]
-    order = (*task.varying, *free)
+    order = _order(task)
+    free = order[len(task.varying) :]
     found = tuple(places[d] for d in task.varying)
     operands = [a.transpose(order)[found] for a in cells.operands[: body.function_arity]]
     values = np.empty(operands[0].shape, task.dtype)
@@ -240,5 +241,17 @@ def _update(task: _Lookup) -> None:
                 values = merge.reduce(values, axis=found.merged, keepdims=True, dtype=total.dtype)
             merge.at(total, place.reshape(-1), values)
         made = np.empty(total.shape, found.result.dtype)
-        convert_into(total, made)
+        words = task.cells.words
+        if words is None:
+            convert_into(total, made)
+        else:
+            order = _order(task)
+            numbers = (task.cells.once(a).transpose(order)[named] for a in words.numbers)
+            round_stochastically(words.parameters, (total, *numbers), made, made.dtype)
         found.result[named] = made
+
+
+def _order(task: _Lookup) -> tuple[int, ...]:
+    """The axes of the views: the varying ones, then the others."""
+    rank = task.cells.result.ndim
+    return (*task.varying, *(d for d in range(rank) if d not in task.varying))

@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.support.number_formats import Overflow, format_of, limited, stochastically
+from ...ir.support.number_formats import Overflow, limited
 from ...ir.support.strided import as_strided
 from ...ir.well_known import MOST_TERMS
 from .calls import Array, Call, Scratch, chunks
 from .cells import SumWords
 from .conversion import convert_into, float_limits
-from .float_rounding import random_words
+from .float_rounding import round_stochastically
 
 TERMS = MOST_TERMS
 """Terms of one chain. BLAS cuts longer sums into pieces, which differ from host to host."""
@@ -96,28 +96,24 @@ def matmul_calls(
             rows, columns = kept or out.shape[-2:]
             rounded = out[..., :rows, :columns].reshape(words.numbers[0].shape)
             place = 1 + first // sums.terms
-            calls.append((round_by_words, (rounded, words, place, sums.dtype, sums.overflow)))
+            calls.append((round_by_words, (rounded, words, place)))
         elif sums.dtype is not None:
             narrow = scratch.take("narrow", out.shape, sums.dtype)
             calls.append((round_through, (out, narrow, sums.overflow)))
     return calls
 
 
-def round_by_words(
-    values: Array, words: SumWords, place: int, dtype: np.dtype[Any], overflow: Overflow
-) -> None:
+def round_by_words(values: Array, words: SumWords, place: int) -> None:
     """Round float32 values to one of the two numbers of a narrower type around each, in place.
 
     Args:
         values: of the shape of the words' numbers.
         place: of the rounding in the sum.
     """
-    form = format_of(dtype)
     for index in chunks(values.shape, ROUNDED_AT_ONCE):
-        column, row, low, high = (each[index] for each in words.numbers)
-        drawn = random_words(words.key, column, row, low, high, place)
-        made = stochastically(values[index].astype(np.float64), drawn, form.digits, form.least)
-        np.copyto(values[index], limited(made, form.largest, overflow), casting="same_kind")
+        numbers = (each[index] for each in words.numbers)
+        arrays = (values[index], *numbers)
+        round_stochastically(words.parameters, arrays, values[index], values.dtype, place)
 
 
 def round_through(values: Array, narrow: Array, overflow: Overflow) -> None:
