@@ -55,12 +55,35 @@ def test_a_refused_model_leaves_the_file_as_it_was(tmp_path: Path, samples: Path
     assert {each.name for each in tmp_path.iterdir()} == {written.name, samples.name}
 
 
-def test_samples_of_another_shape_are_refused(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("images", "options", "message"),
+    [
+        (np.zeros((8, 1, 8, 9)), (), "the shape [1, 1, 8, 9], but the model declares"),
+        (np.full((8, 1, 8, 8), np.nan), (), "nan in 'x' at [0, 0, 0, 0]; need finite numbers"),
+        (np.full((8, 1, 8, 8), 1e34), ("--to", "fp8"), "numbers up to 1e+34; scales of fp8"),
+    ],
+)
+def test_samples_that_nothing_can_be_calibrated_with_are_refused_with_one_message(
+    tmp_path: Path, images: np.ndarray, options: tuple[str, ...], message: str
+):
     path = tmp_path / "wrong.npz"
-    np.savez(path, x=np.zeros((8, 1, 8, 9), np.float32))
-    code, text = quantise("--inputs", path, "--target", "tiny:4")
+    np.savez(path, x=images.astype(np.float32))
+    code, text = quantise("--inputs", path, "--target", "c600:4", *options)
     assert code == 2
     assert text.count("error") == 1
+    assert message in text
+    assert "Traceback" not in text
+
+
+def test_precision_float8_is_refused_on_a_target_without_units_for_it(tmp_path: Path):
+    written = tmp_path / "out.abele"
+    options = ("--precision", "float8", "--target", "mk2", "--dim", "N=1", "-o", str(written))
+    done = CliRunner().invoke(app, ["compile", DIGITS, *options])
+    assert done.exit_code == 2
+    assert "for which target mk2 has no units; need one of tiny, c600" in " ".join(
+        done.output.split()
+    )
+    assert not written.exists()
 
 
 @pytest.mark.parametrize("name", ["out.txt", "nowhere/out.onnx"])

@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 from onnx import helper
 
+from abele.dialects import partition
 from abele.ir.support.errors import InputError
 from abele.tools import compile_model, quantise
 from abele.tools.quantising.quantise import Quantised
@@ -277,6 +278,40 @@ def test_a_float_model_that_overflows_is_refused():
     made = model([node, last], {"x": (1, 4)}, {"z": (1, 2)}, weights)
     with pytest.raises(InputError, match="'y' is not finite in the run of sample 0"):
         quantise(made, {"x": np.full((3, 4), 1e30, np.float32)})
+
+
+def one_product(weight: float) -> onnx.ModelProto:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    weights = {"w": np.full((4, 2), weight, np.float32)}
+    return model([node], {"x": (1, 4)}, {"y": (1, 2)}, weights)
+
+
+def test_numbers_that_no_scale_reaches_are_refused():
+    data = {"x": np.full((3, 4), 1e30, np.float32)}
+    with pytest.raises(InputError, match=r"'x': numbers up to 1e\+30; scales of fp8 go to 2\^31"):
+        _ = quantise(one_product(1e-20), data, to="fp8", target="c600:4")
+
+
+def test_a_weight_that_no_scale_reaches_is_refused_with_its_name():
+    data = {"x": np.full((3, 4), 1e-20, np.float32)}
+    with pytest.raises(InputError, match=r"weight 'w': numbers up to 1e\+30; scales of fp8"):
+        _ = quantise(one_product(1e30), data, to="fp8", target="c600:4")
+
+
+def test_fp8_gives_the_same_classes_when_the_rest_is_float16():
+    how = {"target": "c600:16", "batch": 16, "precision": "float16"}
+    found = quantise(DIGITS, samples(), to="fp8", **how)  # type: ignore[arg-type]
+    exe = compile_model(found.model, **how)  # type: ignore[arg-type]
+    quarters = [
+        op
+        for op in exe.module_at("partition").walk()
+        if isinstance(op, partition.ComputeOp) and op.structure().body.is_scaled_product
+    ]
+    assert len(quarters) == len(found.choice.products)
+    assert found.judged is not None
+    assert found.judged.main is not None
+    assert found.judged.main.share is not None
+    assert found.judged.main.share >= 0.98
 
 
 def test_one_sample_is_enough_but_says_little():
