@@ -39,6 +39,10 @@ DEFAULT = "float16"
 """The format of the pass without options."""
 
 
+STASH = "stash"
+"""The step that this pass adds to the locations of its operations."""
+
+
 @dataclass(frozen=True)
 class StashType:
     """A format in which stashes are kept, and their scale.
@@ -262,7 +266,7 @@ def _narrow(stash: StashOf, kind: StashType) -> None:
                 continue
             ops = nn.kept_narrow(value, kind.format, kind.scale)
             for each in ops:
-                locate(each, at(op, "stash"))
+                locate(each, at(op, STASH))
                 edit.insert(each, InsertPoint.after(behind))
                 behind = each
             kept = ops[-1].results[0]
@@ -271,7 +275,7 @@ def _narrow(stash: StashOf, kind: StashType) -> None:
                 reader = when.ops[index]
                 wide = nn.made_wide(kept, kind.format, nn.element_of(value), kind.scale)
                 for each in wide:
-                    locate(each, at(reader, "stash"))
+                    locate(each, at(reader, STASH))
                     edit.insert(each, InsertPoint.before(reader))
                 shapes = Shapes({value: wide[-1].results[0]}, wide[-1], edit)
                 for each in readers:

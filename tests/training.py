@@ -46,3 +46,11 @@ builtin.module {{
   }}
 }}
 """
+
+
+def with_phases(text: str, layers: int) -> str:
+    """The same program as one that says which operations belong to the backward pass."""
+    for name in ("square", "neg", "slope", "back", "wgrad", "igrad"):
+        for i in range(1, layers + 1):
+            text = text.replace(f'loc("{name}{i}")', f'loc("{name}{i}/backward")')
+    return text.replace("builtin.module", "builtin.module attributes {abele.forward = []}")

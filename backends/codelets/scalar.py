@@ -660,7 +660,7 @@ _BITS = Loops(None, None, unrolled(7, 1))
 _PHILOX = Loops(None, None, assumed(single(280)))
 """Assumed: each of ten rounds has two products of 32 bits with both halves, of eleven instructions
 each, four exclusive ors and two additions."""
-_CODES = Loops(assumed(vector(6)), assumed(vector(6)), None)
+_CODES = Loops(*[assumed(vector(6))] * 3)
 """Assumed: one product with a power of two, after which the bits of a float16 are those of the
 code, and five instructions of whole words, which move exponent, fraction and sign to their
 places."""

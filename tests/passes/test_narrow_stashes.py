@@ -3,7 +3,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from some_models import classifier
 from some_tensors import context, module_of
-from training import training_step
+from training import training_step, with_phases
 from xdsl.dialects.builtin import f32
 
 from abele.backends.reference import run_reference
@@ -216,13 +216,7 @@ def test_a_step_with_narrow_stashes_runs_and_gives_the_loss_of_one_without(optim
 
 def test_stashes_of_8_bits_take_a_quarter_of_the_memory_that_waits(tmp_path):
     path = tmp_path / "step.mlir"
-    text = training_step(6, 8, 16)
-    for name in ("square", "neg", "slope", "back", "wgrad", "igrad"):
-        for i in range(1, 7):
-            text = text.replace(f'loc("{name}{i}")', f'loc("{name}{i}/backward")')
-    path.write_text(
-        text.replace("builtin.module", "builtin.module attributes {abele.forward = []}")
-    )
+    path.write_text(with_phases(training_step(6, 8, 16), 6))
     wide, narrow = (
         compile_model(path, "tiny:8", stash=stash).memory.max_tile_bytes
         for stash in ((), ("f134:tanh*",))

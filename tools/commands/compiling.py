@@ -159,7 +159,8 @@ class Compilation:
             metavar="TYPE[@SCALE]:NAME",
             help="Training keeps the results of an operator, or of all that fit a pattern, in a "
             "narrower type until the backward pass reads them: float16, bfloat16, f143, f152 or "
-            "f134. SCALE is a power of two. May be repeated; the first that fits decides.",
+            "f134. SCALE is a power of two. May be repeated; the first that fits decides. With "
+            "the name auto, --recompute auto chooses those that cost less than computing again.",
         ),
     ] = None
     load: Load = None

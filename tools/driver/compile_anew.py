@@ -29,7 +29,6 @@ from ...passes.allocate import Allocate
 from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
 from ...passes.plans.beside import write_beside
-from ...passes.recompute import Recompute
 from ..importers.front_end import Reading
 from ..importers.given_weights import given_weights
 from ..importers.huge_weights import refusing_huge_weights
@@ -42,8 +41,8 @@ from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .program import ReadProgram, plan_target, read_program
-from .recomputation.asked import read_recompute
-from .recomputation.automatic import Result, within
+from .recomputation.asked import automatic_types, read_recompute
+from .recomputation.automatic import Changes, Result, within
 from .reduce import reduce_module
 from .request import Request, found_front_end
 from .spare import fitting
@@ -107,7 +106,7 @@ def _recomputed(request: Request, compile_once: _Compiles) -> Executable:
         _ = exe.addresses
     if request.dump_ir is not None:
         last = replace(request, recompute="")
-        return compile_once(_recomputing(last, found.again), found.spare)
+        return compile_once(_changed(last, found.changes), found.spare)
     return exe
 
 
@@ -124,21 +123,28 @@ def with_chosen(request: Request) -> Request:
     rest = [name for name in LEVEL_NAMES if request.passes and name not in named]
     whole = replace(request, passes=",".join(filter(None, (request.passes, *rest))))
     found = _chosen(whole, read_recompute(request.recompute).bound, _Compiles())
-    return _recomputing(replace(request, recompute=""), found.again)
+    return _changed(replace(request, recompute=""), found.changes)
 
 
 def _chosen(request: Request, bound: int | None, compile_once: _Compiles) -> Result:
     """The program that comes closest to a bound, and the pass that makes it."""
     trial = replace(request, recompute="", unbounded=True, dump_ir=None)
-    return within(bound, lambda again, spare: compile_once(_recomputing(trial, again), spare))
+    return within(
+        bound,
+        lambda changes, spare: compile_once(_changed(trial, changes), spare),
+        automatic_types(request.stash),
+    )
 
 
-def _recomputing(request: Request, again: Recompute | None) -> Request:
-    """The request with a pass that computes values again."""
-    if again is None:
+def _changed(request: Request, changes: Changes) -> Request:
+    """The request with passes that change what is kept."""
+    if not changes:
         return request
-    passes = with_changed_values(request.passes, again)
-    return replace(request, recompute="", passes=passes, on_read=None)
+    passes = request.passes
+    for each in reversed(changes):
+        # Each of them comes before those that are there.
+        passes = with_changed_values(passes, each)
+    return replace(request, recompute="", stash=(), passes=passes, on_read=None)
 
 
 def _fitting(request: Request, compile_once: _Compiles) -> Executable:

@@ -52,13 +52,13 @@ from .files import PROGRAM_FILE
 
 with deferred(__name__):
     from ...dialects.levels import NN
-    from ...passes.narrow_stashes import NarrowStashes, Stash
+    from ...passes.narrow_stashes import NarrowStashes
     from ...passes.train import Train
     from ..importers.other_files import how_to_export
     from .held_homes import Held, held_by
     from .partials import constrains_partials, partials_options
     from .program import ReadProgram
-    from .recomputation.asked import read_recompute
+    from .recomputation.asked import is_automatic, read_recompute, read_stashes
     from .users_pipeline import with_changed_values
 
 MODEL = Kind(
@@ -177,6 +177,7 @@ class Request:
         stash: activations that training keeps in a narrower type for the backward pass, as
             TYPE:NAME or TYPE@SCALE:NAME with the name of an operator or a pattern: the pass
             narrow-stashes. TYPE is float16, bfloat16, f143, f152 or f134; SCALE is a power of two.
+            TYPE:auto lets recompute=auto choose those that it pays for.
         load: extension files, as for load_extensions.
         constraints: a JSON file of choices for operators.
         memory_proportion: the share of a tile's memory that one operator may take temporarily.
@@ -267,8 +268,7 @@ class Request:
                 lambda value: not isinstance(value, str) and TEXTS.accepts(value),
                 "a list of choices such as 'f134@0.25:relu*'",
             ),
-            None,
-            "compiled already, so it keeps what it keeps; need the model",
+            refused="compiled already, so it keeps what it keeps; need the model",
         ),
     )
     load: Sequence[str | os.PathLike[str]] | Extensions = field(
@@ -390,8 +390,10 @@ class Request:
         """The request with the pass that keeps stashes narrow. Raises InputError."""
         if not self.stash or self.file.endswith(PROGRAM_FILE):
             return self
-        narrow = NarrowStashes(tuple(map(str, map(Stash.read, self.stash))))
-        return replace(self, stash=(), passes=with_changed_values(self.passes, narrow))
+        own = tuple(map(str, read_stashes(self.stash, self.recompute)))
+        chosen = tuple(filter(is_automatic, self.stash))
+        passes = with_changed_values(self.passes, NarrowStashes(own)) if own else self.passes
+        return replace(self, stash=chosen, passes=passes)
 
     def with_recomputation(self) -> Request:
         """The request with the passes that its recomputation stands for, unless the compiler is to

@@ -230,6 +230,7 @@ TEXTS: Mapping[str, Callable[[Any], str]] = {
     "train": _training,
     "beside": _beside,
     "load": _loaded,
+    "stash": ",".join,
 }
 """What stands for a field of a request in the key, where that is not its value as text."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....ir.support.errors import InputError
 from ....passes.analysis.checkpoints import SQRT
+from ....passes.narrow_stashes import Stash, StashType
 from ....passes.recompute import Recompute
 
 AUTO = "auto"
@@ -45,3 +47,27 @@ def read_recompute(text: str) -> RecomputeOption:
     if not all(names):
         raise InputError(f"--recompute {text!r}: need {AUTO}, {AUTO}:BYTES, {SQRT}, or names")
     return RecomputeOption(Recompute(names))
+
+
+def is_automatic(stash: str) -> bool:
+    """Whether a choice of stashes lets the compiler choose them."""
+    return stash.endswith(f":{AUTO}")
+
+
+def automatic_types(stashes: Sequence[str]) -> tuple[StashType, ...]:
+    """The types in which the compiler may keep stashes. Raises InputError."""
+    return tuple(Stash.read(each).type for each in stashes if is_automatic(each))
+
+
+def read_stashes(stashes: Sequence[str], recompute: str) -> tuple[Stash, ...]:
+    """The choices of stashes that are the user's own. Raises InputError.
+
+    Args:
+        recompute: the option beside it.
+    """
+    chosen = automatic_types(stashes)
+    if chosen and (not recompute or read_recompute(recompute).again is not None):
+        raise InputError(
+            f"--stash {chosen[0]}:{AUTO} without --recompute {AUTO}, which chooses; need both"
+        )
+    return tuple(Stash.read(each) for each in stashes if not is_automatic(each))

@@ -9,6 +9,7 @@ could cost fewer cycles, it is compiled too, so the result is never worse.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -16,10 +17,12 @@ from typing import TypeAlias
 from xdsl.ir import Operation
 
 from ....dialects.levels import NN
+from ....ir.node_names import node_names
 from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp
 from ....ir.xdsl.walk import operations
 from ....passes.analysis.checkpoints import SQRT, between_checkpoints
+from ....passes.narrow_stashes import STASH, NarrowStashes, Stash, StashType, is_wider
 from ....passes.plans.fused import FusedGroups
 from ....passes.recompute import Recompute, by_name, is_repeatable, name_of
 from ..executable import MACHINE, Executable
@@ -34,8 +37,11 @@ Chosen by judgement: each one takes as long as the first.
 """
 
 
-Compile: TypeAlias = Callable[[Recompute | None, int], Executable]
-"""Compiles the program with a pass, and with plans of so many bytes less, even if it does not fit.
+Changes: TypeAlias = tuple[Recompute | NarrowStashes, ...]
+"""Passes that change what is kept, in order."""
+
+Compile: TypeAlias = Callable[[Changes, int], Executable]
+"""Compiles the program with passes, and with plans of so many bytes less, even if it does not fit.
 """
 
 
@@ -44,12 +50,12 @@ class Result:
     """A program.
 
     Attributes:
-        again: the pass that makes it; None if nothing is recomputed.
+        changes: the passes that make it; () if everything is kept.
         spare: by how many bytes its plans are smaller than those chosen first.
     """
 
     exe: Executable
-    again: Recompute | None
+    changes: Changes = ()
     choices: tuple[Recomputed, ...] = ()
     spare: int = 0
 
@@ -77,21 +83,34 @@ class Result:
         if lack <= 0:
             return self
         try:
-            exe = compile_with(self.again, lack)
+            exe = compile_with(self.changes, lack)
         except (DoesNotFit, InputError):
             return self
         return self.or_better(replace(self, exe=exe, spare=lack), most)
 
 
-def within(bound: int | None, compile_with: Compile) -> Result:
+def within(bound: int | None, compile_with: Compile, kinds: Sequence[StashType] = ()) -> Result:
     """The fastest program found that takes no more than a bound, or the one that comes closest.
 
     Args:
         bound: bytes of a tile, with what the target reserves; None for all that it has.
+        kinds: the types in which values may wait for the backward pass.
     """
-    best = kept = Result(compile_with(None, 0), None)
+    kept = Result(compile_with((), 0))
     most = kept.exe.target.bytes_per_tile if bound is None else bound
-    choosing = _Choosing.of(kept.exe) if kept.bytes > most else None
+    best = _within(most, kept, compile_with, kinds)
+    if kinds and best.bytes > most:
+        # The estimate may have taken what saves less than it says.
+        best = best.or_better(_within(most, kept, compile_with, ()), most)
+    if best.choices:
+        write_recomputed(best.exe.module_at(MACHINE), best.choices)
+    return best
+
+
+def _within(most: int, kept: Result, compile_with: Compile, kinds: Sequence[StashType]) -> Result:
+    """As within, for a program that keeps everything."""
+    best = kept
+    choosing = _Choosing.of(kept.exe, kinds) if kept.bytes > most else None
     if choosing is None:
         return kept
     tried: list[tuple[Recomputed, ...]] = [()]
@@ -101,18 +120,16 @@ def within(bound: int | None, compile_with: Compile) -> Result:
         if choices in tried:
             break
         tried.append(choices)
-        again = _pass(choices)
-        found = Result(compile_with(again, 0), again, choices)
+        changes = _passes(choices)
+        found = Result(compile_with(changes, 0), changes, choices)
         best = best.or_better(found.leaner(most, compile_with), most)
         if found.bytes > most >= best.bytes:
             break
         room = peak + most - found.bytes
     published = choosing.published()
     if best.bytes > most or sum(each.cycles for each in published) < best.cycles - kept.cycles:
-        again = Recompute(schedule=SQRT)
-        best = best.or_better(Result(compile_with(again, 0), again, published), most)
-    if best.choices:
-        write_recomputed(best.exe.module_at(MACHINE), best.choices)
+        changes = (Recompute(schedule=SQRT),)
+        best = best.or_better(Result(compile_with(changes, 0), changes, published), most)
     return best
 
 
@@ -124,14 +141,18 @@ class _Choosing:
         memory: of the program if it computes nothing again.
         names: the operations that can be computed again.
         schedule: those that the published schedule computes again.
+        narrow: the name of each operation whose results may wait in narrower types.
+        kinds: these types.
     """
 
     memory: MemoryOverTime
     names: dict[Operation, str]
     schedule: frozenset[Operation]
+    narrow: dict[Operation, str]
+    kinds: Sequence[StashType]
 
     @classmethod
-    def of(cls, exe: Executable) -> _Choosing | None:
+    def of(cls, exe: Executable, kinds: Sequence[StashType]) -> _Choosing | None:
         """Choices for a program in which nothing is computed again; None if there are none."""
         module = _planned(exe)
         memory = None if module is None else memory_over_time(module, exe.target)
@@ -139,13 +160,16 @@ class _Choosing:
             return None
         alike = by_name(module)
         every = {op: name_of(op, alike) for op in operations(module) if is_repeatable(op)}
-        names = {op: name for op, name in every.items() if name}
-        return cls(memory, names, frozenset(between_checkpoints(module)) & frozenset(every))
+        names = {op: name for op, name in every.items() if name and not _is_of_stash(name)}
+        schedule = frozenset(between_checkpoints(module)) & frozenset(names)
+        return cls(memory, names, schedule, _narrow_names(memory) if kinds else {}, kinds)
 
     def within(self, room: int) -> tuple[tuple[Recomputed, ...], int]:
         """Choices after which the estimated peak is no higher, and that peak."""
         every = frozenset(self.names)
-        found, after = choose(self.memory, max(room, 0), Candidates(every, every), self.schedule)
+        narrow = {op: [k for k in self.kinds if is_wider(op, k)] for op in self.narrow}
+        among = Candidates(every, every, narrow)
+        found, after = choose(self.memory, max(room, 0), among, self.schedule)
         return self._recorded(found), after.peak
 
     def published(self) -> tuple[Recomputed, ...]:
@@ -161,6 +185,12 @@ class _Choosing:
                 self._names(each.asked.anew),
                 each.bytes,
                 round(each.cycles),
+                tuple(
+                    str(Stash(kind, name))
+                    for op, name in self.narrow.items()
+                    for kind in self.kinds
+                    if (op, kind) in each.asked.narrow
+                ),
             )
             for each in choices
         )
@@ -180,13 +210,33 @@ def _planned(exe: Executable) -> ModuleOp | None:
     return module
 
 
-def _pass(choices: Sequence[Recomputed]) -> Recompute:
-    """The pass that makes all choices."""
-    return Recompute(
+def _narrow_names(memory: MemoryOverTime) -> dict[Operation, str]:
+    """The shortest name of each stash that no other stash has. Stashes without one are left out."""
+    alike = Counter(name for op in memory.stashes for name in node_names(op))
+    found: dict[Operation, str] = {}
+    for op in memory.stashes:
+        own = [name for name in node_names(op) if alike[name] == 1 and not _is_of_stash(name)]
+        if own:
+            found[op] = min(own, key=len)
+    return found
+
+
+def _is_of_stash(name: str) -> bool:
+    """Whether a name is that of what keeps a stash narrow, which is not there yet when values are
+    chosen that are computed again."""
+    return name.endswith(f"/{STASH}")
+
+
+def _passes(choices: Sequence[Recomputed]) -> Changes:
+    """The passes that make all choices."""
+    again = Recompute(
         _once(each.nodes for each in choices),
         _once(each.apart for each in choices),
         _once(each.anew for each in choices),
     )
+    narrow = NarrowStashes(_once(each.narrow for each in choices))
+    recomputes = bool(again.nodes or again.apart or again.anew)
+    return (again,) * recomputes + (narrow,) * bool(narrow.stashes)
 
 
 def _once(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

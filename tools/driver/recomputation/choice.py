@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects.structured import Structured
+from ....passes.narrow_stashes import StashType
 from .memory_over_time import SMALL, Asked, Estimate, MemoryOverTime, operands, sources
 
 TRIED = 8
@@ -47,10 +48,14 @@ class Candidates:
     Attributes:
         free: the operations whose values need not be kept.
         usable: the operations that may be repeated on the way to such a value.
+        narrow: the operations whose results may wait in narrower types, each with the types.
     """
 
     free: frozenset[Operation]
     usable: frozenset[Operation]
+    narrow: Mapping[Operation, Sequence[StashType]] = field(
+        default_factory=dict[Operation, Sequence[StashType]]
+    )
 
 
 def choose(
@@ -166,6 +171,9 @@ def _price(memory: MemoryOverTime, way: Asked) -> float:
     if way.anew:
         copies = [c for op in way.anew for s in operands(op) for c in memory.relaid.get(s, ())]
         return sum(each.cycles for each in copies) / sum(each.bytes for each in copies)
+    if way.narrow:
+        after, before = memory.with_again(way), memory.with_again()
+        return after.cycles / max(int((before.live - after.live).max()), 1)
     ops = way.late | way.apart
     size = max(memory.values[op].bytes for op in ops)
     return sum(memory.cycles[op] for op in ops) / size
@@ -181,9 +189,11 @@ def _ways(
     for op in dict.fromkeys(op for op, _ in memory.next_readers(moment)):
         if op in among.free and op not in asked.anew:
             yield Asked(anew=frozenset([op]))
+    for op, kinds in among.narrow.items():
+        if op not in asked.gives_up and memory.waits_at(op, moment):
+            yield from (Asked(narrow=frozenset([(op, kind)])) for kind in kinds)
     for op in memory.waiting(moment):
-        is_chosen = op in asked.late or op in asked.apart
-        if is_chosen or op not in among.free or not memory.values[op].bytes:
+        if op in asked.gives_up or op not in among.free or not memory.values[op].bytes:
             continue
         if _joins_readers(memory, op):
             yield Asked(apart=frozenset([op]))

@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from ....backends.prices import cost
 from ....backends.target import Target
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from ....dialects.structured import Reinterpretation
+from ....dialects.structured import Reinterpretation, Structured
 from ....ir.upstream import ModuleOp
 from ....ir.well_known import ENTRY
 from ....passes.analysis.waiting import Moments, moments
+from ....passes.narrow_stashes import StashOf, StashType, stashes_of
 from ....passes.planner.limits import Limits
 from ....passes.planner.memory_of_function import MemoryOfFunction, memory_of
 from ....passes.recompute import is_repeatable
@@ -75,14 +77,26 @@ class Asked:
         late: operations that are copied after long waits.
         apart: operations that are copied for each reader.
         anew: operations before which operands that waited are laid out anew.
+        narrow: operations whose results wait in a narrower type, each with the type.
     """
 
     late: frozenset[Operation] = frozenset()
     apart: frozenset[Operation] = frozenset()
     anew: frozenset[Operation] = frozenset()
+    narrow: frozenset[tuple[Operation, StashType]] = frozenset()
 
     def __or__(self, other: Asked) -> Asked:
-        return Asked(self.late | other.late, self.apart | other.apart, self.anew | other.anew)
+        return Asked(
+            self.late | other.late,
+            self.apart | other.apart,
+            self.anew | other.anew,
+            self.narrow | other.narrow,
+        )
+
+    @property
+    def gives_up(self) -> frozenset[Operation]:
+        """The operations whose results do not wait as they are."""
+        return self.late | self.apart | frozenset(op for op, _ in self.narrow)
 
 
 NOTHING = Asked()
@@ -124,6 +138,9 @@ class MemoryOverTime:
         at: the moment of each index of the block.
         stores: for each state that the block stores to, the index of the first store.
         relaid: the shared copies of what an operation of this block leaves in memory.
+        stashes: the operations of this block that keep values for the backward pass, each with the
+            indices that read them there, and whether an operation there can also compute casts.
+        target: whose prices narrowing has.
     """
 
     when: Moments
@@ -137,6 +154,10 @@ class MemoryOverTime:
     relaid: Mapping[SSAValue | Operation, Sequence[SharedCopy]] = field(
         default_factory=dict[SSAValue | Operation, Sequence[SharedCopy]]
     )
+    stashes: Mapping[Operation, Mapping[int, bool]] = field(
+        default_factory=dict[Operation, Mapping[int, bool]]
+    )
+    target: Target | None = None
 
     @property
     def candidates(self) -> Iterator[Operation]:
@@ -175,6 +196,8 @@ class MemoryOverTime:
                 cycles += self.cycles[op]
                 for source in sources(op):
                     late.setdefault(source, []).append(stay[0])
+        for op, kind in asked.narrow:
+            cycles += self._narrow(live, op, kind, late.pop(op, ()))
         for source, places in late.items():
             if source in self.values:
                 last = self.at[max(places)]
@@ -183,7 +206,7 @@ class MemoryOverTime:
         named = {index[op] for op in asked.anew}
         laid = dict.fromkeys([*late, *(s for op in asked.anew for s in operands(op))])
         for source in laid:
-            if source in self.relaid and source not in asked.late and source not in asked.apart:
+            if source in self.relaid and source not in asked.gives_up:
                 readers = [each.at for v in _values_of(source) for each in self.when.readers(v)]
                 stays = self._stays(readers, late.get(source, ()))
                 if source not in late:
@@ -191,6 +214,50 @@ class MemoryOverTime:
                 cycles += self._part(live, source, stays)
         changed = [*copies, *((op, index[op]) for op in asked.anew)]
         return Estimate(live + temporary, cycles, tuple(copies), self._is_legal(changed))
+
+    def _narrow(self, live: Bytes, op: Operation, kind: StashType, more: Collection[int]) -> float:
+        """Let the results of an operation wait in a narrower type.
+
+        A late reader that computes together with the cast needs no wide value in memory.
+
+        Args:
+            more: copies that read them too.
+
+        Returns: the cycles of making them narrow, and wide for each late reader.
+        """
+        joins = {**self.stashes[op], **dict.fromkeys(more, False)}
+        early = [at for at in self.values[op].readers if at not in joins]
+        self._cut(live, self.values[op], early)
+        cycles = self._part(live, op, [early, *([at] for at in joins)])
+        made, last = self.at[self.when.index[op]], self.at[max(joins)]
+        apart = sorted({self.at[at] for at, is_joined in joins.items() if not is_joined})
+        for value, (_, _, size) in zip(op.results, self.values[op].lives, strict=False):
+            wide = numpy_dtype(nn.element_of(value)).itemsize
+            live[made : last + 1] += size * kind.format.bits // (8 * wide)
+            live[apart] += size
+            cycles += self._conversions(kind, size // wide, joins.values())
+        return cycles
+
+    def _conversions(self, kind: StashType, elements: int, joins: Iterable[bool]) -> float:
+        """About the cycles of making some elements of a tile narrow, and wide for each reader.
+
+        Args:
+            joins: for each reader, whether it computes together with the cast.
+        """
+        if self.target is None:
+            return 0.0
+        codes = kind.format.numpy_dtype is None
+        target, scale = self.target, ("scale",) if kind.scale else ()
+
+        def following(*names: str) -> float:
+            found = (cost.following_cycles(elements, 1, name, "float32", target) for name in names)
+            return sum(map(float, found))
+
+        alone = float(cost.elementwise_cycles(elements, 1, "cast", "float32", target))
+        alone += target.exchange.sync_cycles
+        back = following(*(("from_code",) if codes else ()), *scale)
+        cycles = alone + following("to_code" if codes else "clip", *scale)
+        return cycles + sum(back + (following("cast") if each else alone) for each in joins)
 
     def _stays(self, readers: Collection[int], more: Collection[int]) -> list[list[int]]:
         """The readers of an operation, cut at each long wait.
@@ -255,6 +322,10 @@ class MemoryOverTime:
         found = [op for op in self.candidates if self._lives(op, moment)]
         yield from sorted(found, key=lambda op: -self.values[op].bytes)
 
+    def waits_at(self, op: Operation, moment: int) -> bool:
+        """Whether results of a stash are live at a moment that is not one of its readers."""
+        return self._lives(op, moment) and moment not in {self.at[i] for i in self.stashes[op]}
+
     def _lives(self, op: Operation, moment: int) -> bool:
         made = self.at[self.when.index[op]]
         return any(made <= moment <= b for _, b, _ in self.values[op].lives)
@@ -282,7 +353,22 @@ def memory_over_time(module: ModuleOp, target: Target) -> MemoryOverTime | None:
     block = _fullest_block(memory)
     if block is None:
         return None
-    return _of_block(memory, block)
+    stashes = {
+        each.op: _late_readers(each)
+        for each in stashes_of(module)
+        if each.op.parent is block and each.op in memory.moments
+    }
+    return _of_block(memory, block, stashes, target)
+
+
+def _late_readers(stash: StashOf) -> dict[int, bool]:
+    """The indices that read a stash late, and whether the operation there can compute casts."""
+    found: dict[int, bool] = {}
+    for each in (r for readers in stash.readers.values() for r in readers):
+        op = each.use.operation
+        joins = isinstance(op, Structured) and op.structure().reads_in_place(each.use.index)
+        found[each.at] = found.get(each.at, True) and joins
+    return found
 
 
 def _fullest_block(memory: MemoryOfFunction) -> Block | None:
@@ -292,7 +378,12 @@ def _fullest_block(memory: MemoryOfFunction) -> Block | None:
     return max(before, key=lambda op: memory.moments[op]).parent if before else None
 
 
-def _of_block(memory: MemoryOfFunction, block: Block) -> MemoryOverTime:
+def _of_block(
+    memory: MemoryOfFunction,
+    block: Block,
+    stashes: Mapping[Operation, Mapping[int, bool]],
+    target: Target,
+) -> MemoryOverTime:
     when = moments(block)
     following = len(memory.live) - 1
     at: list[int] = []
@@ -331,6 +422,8 @@ def _of_block(memory: MemoryOfFunction, block: Block) -> MemoryOverTime:
         tuple(at),
         stores,
         relaid,
+        stashes,
+        target,
     )
 
 

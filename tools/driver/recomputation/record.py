@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 from xdsl.ir import Attribute
 
 from ....ir.upstream import ModuleOp
+from ....passes.narrow_stashes import Stash
 
 ATTRIBUTE = "abele.recomputed"
 """The module's attribute."""
@@ -20,6 +21,7 @@ class Recomputed:
 
     Attributes:
         nodes, apart, anew: as of the pass recompute.
+        narrow: as `stashes` of the pass narrow-stashes.
         bytes: what it saves on the fullest tile at its fullest moment.
         cycles: what it costs.
     """
@@ -29,12 +31,14 @@ class Recomputed:
     anew: tuple[str, ...]
     bytes: int
     cycles: int
+    narrow: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         what = [
             *self.nodes,
             *(f"{name} for each reader" for name in self.apart),
             *(f"layouts for {name}" for name in self.anew),
+            *(f"{each.name} from {each.type}" for each in map(Stash.read, self.narrow)),
         ]
         return f"{', '.join(what)}: {self.bytes:,} bytes for {self.cycles:,} cycles"
 
@@ -48,6 +52,7 @@ def write_recomputed(module: ModuleOp, choices: tuple[Recomputed, ...]) -> None:
                     "nodes": ArrayAttr(map(StringAttr, each.nodes)),
                     "apart": ArrayAttr(map(StringAttr, each.apart)),
                     "anew": ArrayAttr(map(StringAttr, each.anew)),
+                    "narrow": ArrayAttr(map(StringAttr, each.narrow)),
                     "bytes": IntegerAttr(each.bytes, i64),
                     "cycles": IntegerAttr(each.cycles, i64),
                 }
@@ -69,7 +74,8 @@ def read_recomputed(module: ModuleOp) -> tuple[Recomputed, ...]:
             size, cycles = (n.value.data if isinstance(n, IntegerAttr) else -1 for n in numbers)
             nodes, apart, anew = (_names(each.data.get(k)) for k in ("nodes", "apart", "anew"))
             if min(size, cycles) >= 0:
-                found.append(Recomputed(nodes, apart, anew, size, cycles))
+                narrow = _names(each.data.get("narrow"))
+                found.append(Recomputed(nodes, apart, anew, size, cycles, narrow))
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from some_models import model, node, random
-from training import training_step
+from training import training_step, with_phases
 
 from abele.ir.errors import DoesNotFit, InputError
 from abele.tools import Executable, Training, compile_model
@@ -104,6 +104,35 @@ def test_a_target_that_is_too_small_is_refused_as_ever(step: Path):
 def test_an_option_that_means_nothing_is_refused(step: Path, text: str, message: str):
     with pytest.raises(InputError, match=message):
         compile_model(step, TARGET, recompute=text)
+
+
+def test_values_wait_in_a_narrower_type_where_that_costs_less(tmp_path: Path):
+    path = tmp_path / "step.mlir"
+    path.write_text(with_phases(training_step(LAYERS, 8, 16), LAYERS))
+    kept = compile_model(path, TARGET)
+    bound = kept.memory.max_tile_bytes - 11000
+    exe = compile_model(
+        path, TARGET, recompute=f"auto:{bound}", stash=["f134@0.125:auto", "bfloat16:auto"]
+    )
+    assert exe.memory.max_tile_bytes <= bound
+    chosen = [each for each in exe.recomputed if each.narrow]
+    assert chosen
+    assert all("from bfloat16: " in str(each) or "f134@0.125: " in str(each) for each in chosen)
+    # What is estimated is what the program pays.
+    more = exe.profile["cycles"] - kept.profile["cycles"]
+    assert 0.5 * more <= sum(each.cycles for each in exe.recomputed) <= 2 * more
+    again = compile_model(path, TARGET, recompute=f"auto:{bound}", unbounded=True)
+    assert not any(each.narrow for each in again.recomputed)
+    assert again.memory.max_tile_bytes > bound or again.profile["cycles"] > exe.profile["cycles"]
+    exe.save(tmp_path / "p.abele")
+    assert compile_model(tmp_path / "p.abele").recomputed == exe.recomputed
+
+
+@pytest.mark.parametrize("recompute", ["", "sqrt", "conv1"])
+def test_stashes_are_chosen_only_where_recomputation_is(step: Path, recompute: str):
+    message = "--stash f134@0.5:auto without --recompute auto, which chooses; need both"
+    with pytest.raises(InputError, match=message):
+        compile_model(step, TARGET, recompute=recompute, stash=["f134@0.5:auto"])
 
 
 WIDTH, BATCH = 16, 64
