@@ -66,15 +66,16 @@ class _Graph:
     def weight(self, name: str, *shape: int, mean: float = 0.0) -> str:
         """Add a seeded weight."""
         values = mean + 0.02 * self.random.standard_normal(shape, np.float32)
-        return self.constant(name, values.astype(self.dtype))
-
-    def constant(self, name: str, value: Array) -> str:
-        """Add a weight of these values."""
-        self.weights.append(numpy_helper.from_array(value, name))
+        self.weights.append(numpy_helper.from_array(values.astype(self.dtype), name))
         return name
 
+    def constant(self, name: str, value: Array) -> str:
+        """Add a constant, which training leaves as it is."""
+        tensor = numpy_helper.from_array(value, name)
+        return self.node("Constant", [], name, value=tensor)
+
     def integers(self, name: str, *values: int) -> str:
-        """Add a vector of integers, such as a shape."""
+        """Add a constant vector of integers, such as a shape."""
         return self.constant(name, np.array(values, np.int64))
 
     def dense(self, x: str, name: str, size: int, into: int) -> str:
@@ -150,16 +151,23 @@ class _Graph:
 
 
 def encoder(
-    shape: Shape, dtype: str = "float32", seed: int = 0, *, longest: int = 0
+    shape: Shape,
+    dtype: str = "float32",
+    seed: int = 0,
+    *,
+    longest: int = 0,
+    language: bool = False,
 ) -> onnx.ModelProto:
     """BERT: embeddings of words and positions, then blocks with the normalisation behind.
 
-    Input: ids, int64[tokens]. Output: hidden, [tokens, width].
+    Input: ids, int64[tokens]. Output: hidden, [tokens, width]; of a language model, logits.
 
     Args:
         longest: rows of the table of positions, of which the first ones are used; by default, as
             many as there are tokens. Models that differ in their tokens alone have equal weights
             then.
+        language: whether it ends with the head that says which words were masked: a dense layer,
+            and logits over the vocabulary, with the weights of the embeddings of words.
     """
     graph = _Graph(np.dtype(dtype), np.random.default_rng(seed))
     table = graph.weight("words", shape.words, shape.width)
@@ -180,10 +188,18 @@ def encoder(
             graph.node("Add", [x, out], f"layer{i}.first_sum"), f"layer{i}.first_norm", shape.width
         )
         out = graph.mlp(x, f"layer{i}", shape)
-        last = "hidden" if i == shape.layers - 1 else f"layer{i}.second_norm"
+        is_last = i == shape.layers - 1 and not language
+        last = "hidden" if is_last else f"layer{i}.second_norm"
         x = graph.normal(graph.node("Add", [x, out], f"layer{i}.second_sum"), last, shape.width)
     ids = helper.make_tensor_value_info("ids", onnx.TensorProto.INT64, [shape.tokens])
-    return graph.model("encoder", [ids], [graph.values("hidden", shape.tokens, shape.width)])
+    if not language:
+        return graph.model("encoder", [ids], [graph.values("hidden", shape.tokens, shape.width)])
+    x = graph.gelu(graph.dense(x, "head", shape.width, shape.width), "head.gelu")
+    x = graph.normal(x, "head_norm", shape.width)
+    turned = graph.node("Transpose", [table], "words_turned", perm=[1, 0])
+    product = graph.node("MatMul", [x, turned], "logits.dot")
+    graph.node("Add", [product, graph.weight("logits.bias", shape.words)], "logits")
+    return graph.model("encoder", [ids], [graph.values("logits", shape.tokens, shape.words)])
 
 
 def decoder(

@@ -52,3 +52,12 @@ def test_every_node_of_a_layer_belongs_to_a_part():
         "normalisation, sums",
     }
     assert part_of("logits") == "logits"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_language_model_agrees_with_onnxruntime(dtype):
+    model = encoder(SMALL, dtype, language=True)
+    found = compile_model(model, "tiny:4").run({"ids": IDS})["logits"]
+    assert found.shape == (SMALL.tokens, SMALL.words)
+    allowed = 1e-5 if dtype == "float32" else 4e-3
+    assert relative_error(found, in_onnxruntime(model, {"ids": IDS})) < allowed
