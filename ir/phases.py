@@ -70,11 +70,14 @@ class Phases:
         An operation that was made from several is in the latest of their phases. So a gradient that
         is computed together with the update of its weight is part of the update.
         """
+        return max(self.every(source), key=PHASES.index, default=FORWARD)
+
+    def every(self, source: Operation | str | None) -> frozenset[str]:
+        """The phases of what an operation, or an origin, was made from."""
         if self.nodes is None:
-            return FORWARD
+            return frozenset({FORWARD})
         names = origin_names(source) if isinstance(source, Operation) else (source or "",)
-        found = {self._of_path(path) for name in names for path in name.split("+")}
-        return max(found, key=PHASES.index, default=FORWARD)
+        return frozenset(self._of_path(path) for name in names for path in name.split("+"))
 
     def _of_path(self, path: str) -> str:
         heads = [n for n in self.nodes or () if path == n or path.startswith(f"{n}/")]
