@@ -79,7 +79,7 @@ def update_cycles(exe: Executable) -> int:
     return sum(
         each.times * each.cycles
         for op, each in exe.operation_prices.items()
-        if phases.every(op) == {UPDATE}
+        if phases.every(op) == frozenset({UPDATE})
     )
 
 
