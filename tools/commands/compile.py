@@ -92,7 +92,7 @@ def compile_command(
             if trace is not None:
                 on_step("trace")
                 write_text(trace, trace_text(exe, source_lines(model)))
-        show(exe, f"{model} -> {output}", None, request.values or ())
+        show(exe, f"{model} -> {output}", None, request.values or (), verbose=how.verbose)
 
 
 def _program(path: Path, extensions: Extensions) -> Executable:

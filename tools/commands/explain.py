@@ -14,7 +14,7 @@ from ..views.user_errors import text_in, user_errors
 from .compiling import Compilation, compiles_with
 
 
-@compiles_with("load", "lenient")
+@compiles_with("load", "lenient", "recompute", "stash")
 def explain_command(
     rule: Annotated[
         str, typer.Argument(help="The name of a rule, or FILE:NAME if several files have it.")
@@ -26,13 +26,15 @@ def explain_command(
         str,
         typer.Option(
             metavar="SPEC",
-            help="Passes to run on the program first, such as nn or decompose.",
+            help="Passes to run on the program first, such as nn or decompose. Default: none; nn "
+            "with --recompute or --stash.",
         ),
     ] = "",
     target: Annotated[str, typer.Option(help="The target for passes that need one.")] = "",
 ) -> None:
     """Explain for each operation why a rule matches or does not match."""
     with user_errors(text_in(file)) as context:
-        asked = replace(how, passes=after, target=target)
+        changes = bool(how.recompute or how.stash)
+        asked = replace(how, passes=after or "nn" * changes, target=target or None)
         found = explain_rule(rule, asked.request(file, context.load(how.load)))
         sys.stdout.write(f"{shown(found.text.rstrip())}\n")

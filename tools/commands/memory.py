@@ -73,7 +73,7 @@ def memory_command(
             exe = compiled(request)
             found = memory_map(exe)
         warn(exe.relaxed)
-        tell_recomputed(exe)
+        tell_recomputed(exe, every=how.verbose)
         _show(found, model, top)
         tried: tuple[Trial, ...] = ()
         if advise:

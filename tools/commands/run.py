@@ -143,4 +143,4 @@ def run(
             if trace is not None:
                 on_step("trace")
                 write_text(trace, trace_text(exe, source_lines(model)))
-        show(exe, f"{model} at {at}", verdict, with_values)
+        show(exe, f"{model} at {at}", verdict, with_values, verbose=how.verbose)

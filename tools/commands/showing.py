@@ -25,10 +25,30 @@ def warn(relaxed: Iterable[Relaxed]) -> None:
         print_error_line(f"warning: no plan keeps the memory proportion of {each}")
 
 
-def tell_recomputed(exe: Executable) -> None:
-    """Say on standard error what is computed again, with bytes saved and cycles paid."""
-    for each in exe.recomputed:
-        print_error_line(f"computes again {each}")
+TOLD = 10
+"""The most choices of recomputation that are printed, unless all are asked for."""
+
+
+def tell_recomputed(exe: Executable, *, every: bool = False) -> None:
+    """Say on standard error what is computed again, with bytes saved and cycles paid.
+
+    Args:
+        every: whether to print all choices, and not only those that save most.
+    """
+    choices = exe.recomputed
+    largest = sorted(choices, key=lambda each: -each.bytes)
+    told = set(largest if every else largest[:TOLD])
+    for each in choices:
+        if each in told:
+            narrow = each.narrow and not (each.nodes or each.apart or each.anew)
+            print_error_line(f"{'keeps narrow' if narrow else 'computes again'} {each}")
+    rest = [each for each in choices if each not in told]
+    if rest:
+        size, cycles = sum(each.bytes for each in rest), sum(each.cycles for each in rest)
+        print_error_line(
+            f"and {len(rest):,} smaller choices: {size:,} bytes for {cycles:,} cycles; --verbose "
+            "prints them"
+        )
 
 
 def warn_of_unpriced(target: Target) -> None:
@@ -53,16 +73,24 @@ def figure(exe: Executable) -> None:
     WALL.settle(exe.stages)
 
 
-def show(exe: Executable, title: str, verdict: Verdict | None, values: Iterable[str] = ()) -> None:
+def show(
+    exe: Executable,
+    title: str,
+    verdict: Verdict | None,
+    values: Iterable[str] = (),
+    *,
+    verbose: bool = False,
+) -> None:
     """Print the summary table, and warn about relaxed limits, what is not priced, and a program
     that computes nothing; exit with 1 if the check failed.
 
     Args:
         values: the names of inputs with which the program was compiled.
+        verbose: whether to print all choices of recomputation.
     """
     figure(exe)
     warn(exe.relaxed)
-    tell_recomputed(exe)
+    tell_recomputed(exe, every=verbose)
     warn_of_constants(exe, values)
     warn_of_unpriced(exe.target)
     console().print(summary(exe, title, verdict.rows if verdict else ()))

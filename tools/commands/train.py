@@ -141,6 +141,6 @@ def train_command(
         run = train(wanted, ready)
         if ready.model is not None and save_onnx is not None:
             ready.model.write(save_onnx, run.reached.states)
-        show(ready.exe, f"{model}, {run.reached.step} steps", None)
+        show(ready.exe, f"{model}, {run.reached.step} steps", None, verbose=how.verbose)
         if run.rows:
             typer.echo(f"loss {run.rows[0].loss:.6g} -> {run.rows[-1].loss:.6g}")

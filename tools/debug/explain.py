@@ -10,7 +10,7 @@ from ...ir.rules.explain import Explanation, explain
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
-from ..driver.compile_anew import reading_of
+from ..driver.compile_anew import reading_of, with_chosen
 from ..driver.extensions.loaded import Extensions
 from ..driver.request import Request, found_front_end
 from ..importers.front_ends import refuse_options
@@ -26,7 +26,7 @@ def explain_rule(rule: str, request: Request) -> Explanation:
             it.
         request: its passes run first.
     """
-    request = request.settled()
+    request = with_chosen(request.settled())
     extensions, context = request.extensions, request.extensions.context()
     module = _module(request, context)
     target = request.target.spelling() if isinstance(request.target, Target) else request.target

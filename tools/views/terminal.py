@@ -7,13 +7,16 @@ fails for any other console.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.containers import Lines
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.status import Status
 from rich.table import Table
@@ -32,6 +35,34 @@ SHORTEST_FOLD = 11
 """The fewest columns that words are folded into."""
 
 
+BETWEEN = re.compile(r"[^/._+:,-]*[/._+:,-]+|[^/._+:,-]+")
+"""The parts of a long name, each with what ends it."""
+
+
+class _Folding(Text):
+    """A text that folds names which are longer than a line between their parts."""
+
+    def wrap(self, console: Console, width: int, **options: Any) -> Lines:
+        """The lines of the text in a width."""
+        folded = re.sub(r"\S+", lambda word: _folded(word.group(), width), self.plain)
+        if folded == self.plain or options.get("no_wrap") or self.no_wrap:
+            return super().wrap(console, width, **options)
+        made = Text(folded, self.style, justify=self.justify, overflow=self.overflow)
+        return made.wrap(console, width, **options)
+
+
+def _folded(word: str, width: int) -> str:
+    """A word in lines that end where parts of it end. Parts that are longer than a line stay."""
+    if cell_len(word) <= width:
+        return word
+    lines = [""]
+    for part in BETWEEN.findall(word):
+        if lines[-1] and cell_len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
 class Terminal(Console):
     """A console to which every text is plain: no markup, no emoji codes, no control characters."""
 
@@ -42,7 +73,18 @@ class Terminal(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """The text to print. rich calls this method for every cell, title and argument."""
-        return super().render_str(shown(text), **_plain(options))
+        made = super().render_str(shown(text), **_plain(options))
+        if made.spans:
+            return made
+        return _Folding(
+            made.plain,
+            made.style,
+            justify=made.justify,
+            overflow=made.overflow,
+            no_wrap=made.no_wrap,
+            end=made.end,
+            tab_size=made.tab_size,
+        )
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print texts and tables. A table that is too wide folds words, and breaks no figure.

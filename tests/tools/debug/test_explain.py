@@ -3,6 +3,7 @@ from pathlib import Path
 import onnx
 import pytest
 from some_models import relu
+from training import training_step
 
 from abele.ir.errors import InputError
 from abele.tools.debug.explain import explain_rule
@@ -77,3 +78,12 @@ def test_an_unknown_rule_is_answered_with_similar_names_or_with_the_pass_of_that
     }.items():
         with pytest.raises(InputError, match=message):
             explain_rule(name, Request(tmp_path / "relu.onnx", load=[rules]))
+
+
+def test_a_rule_is_explained_in_the_program_that_recomputes(tmp_path: Path):
+    path, given = tmp_path / "step.mlir", tmp_path / "e.rw"
+    path.write_text(training_step(3, 4, 8))
+    given.write_text("rule e: nn.tanh(nn.neg(x)) => nn.neg(nn.tanh(x))")
+    for recompute, count in (("", 3), ("tanh2", 4), ("auto:1_000_000", 3)):
+        request = Request(path, "tiny:8", load=[given], passes="nn", recompute=recompute)
+        assert len(explain_rule("e", request).attempts) == count

@@ -52,6 +52,21 @@ def test_every_text_is_printed_as_it_is(name: str):
         assert f"{part} {name}" in stream.getvalue(), part
 
 
+def test_a_long_name_folds_between_its_parts_and_loses_no_letter():
+    stream = io.StringIO()
+    table = Table()
+    table.add_column("node")
+    table.add_column("note")
+    name = "encoder.layers.11.self_attention.query_key_value_projection+" + "x" * 40
+    table.add_row(name, "some words about it " * 3)
+    Terminal(file=stream, width=60).print(table)
+    rows = [line.split("│")[1].strip() for line in stream.getvalue().splitlines() if "│" in line]
+    assert "".join(rows) == name
+    ends = [row[-1] for row in rows if row and "x" not in row.removeprefix("encoder")]
+    assert len(ends) > 1
+    assert set(ends) <= set("._+")
+
+
 def test_control_characters_do_not_reach_the_terminal():
     stream = io.StringIO()
     table = Table()

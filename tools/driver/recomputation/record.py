@@ -38,7 +38,7 @@ class Recomputed:
             *self.nodes,
             *(f"{name} for each reader" for name in self.apart),
             *(f"layouts for {name}" for name in self.anew),
-            *(f"{each.name} from {each.type}" for each in map(Stash.read, self.narrow)),
+            *(f"{each.name} as {each.type}" for each in map(Stash.read, self.narrow)),
         ]
         return f"{', '.join(what)}: {self.bytes:,} bytes for {self.cycles:,} cycles"
 

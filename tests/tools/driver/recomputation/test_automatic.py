@@ -117,7 +117,7 @@ def test_values_wait_in_a_narrower_type_where_that_costs_less(tmp_path: Path):
     assert exe.memory.max_tile_bytes <= bound
     chosen = [each for each in exe.recomputed if each.narrow]
     assert chosen
-    assert all("from bfloat16: " in str(each) or "f134@0.125: " in str(each) for each in chosen)
+    assert all(" as bfloat16: " in str(each) or " as f134@0.125: " in str(each) for each in chosen)
     # What is estimated is what the program pays.
     more = exe.profile["cycles"] - kept.profile["cycles"]
     assert 0.5 * more <= sum(each.cycles for each in exe.recomputed) <= 2 * more
