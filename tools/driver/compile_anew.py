@@ -47,6 +47,7 @@ from .reduce import reduce_module
 from .request import Request, found_front_end
 from .spare import fitting
 from .stages import Stages
+from .sums_of_parts import told_sums
 from .tensor_sizes import refuse_tensors_larger_than
 from .training import asked_training, make_train, part_of_batch
 from .users_pipeline import (
@@ -69,6 +70,8 @@ def compile_anew(request: Request) -> Executable:
     """
     start, compiles = perf_counter(), _Compiles()
     exe = (_recomputed if request.recompute else _fitting)(request, compiles)
+    if request.train is not None and request.train.micro_batches > 1 and exe.stages.plans:
+        request.tell(told_sums(exe.stages.plans.module.clone()))
     if compiles.number > 1:
         rest = perf_counter() - start - sum(exe.stages.seconds.values())
         exe.stages.add(TRIALS, max(rest, 0.0))
