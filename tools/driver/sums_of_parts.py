@@ -35,8 +35,9 @@ def told_sums(module: ModuleOp) -> Iterator[str]:
             waiting = [v for each in inside if not _is_of_parts(each.op) for v in each.readers]
             replaced = sum(map(_bytes, waiting)) * (loop.count.value.data - 1)
             line = (
-                f"micro-batches: sums of gradients take {sums:,} bytes, over all tiles; they replace "
-                f"{replaced:,} bytes of activations, which the other parts of the batch would keep"
+                f"micro-batches: sums of gradients take {sums:,} bytes, over all tiles; they "
+                f"replace {replaced:,} bytes of activations, which the other parts of the batch "
+                "would keep"
             )
             yield line if sums < replaced else f"{line}: this saves no memory"
 

@@ -2,8 +2,6 @@
 
 import re
 
-import numpy as np
-import pytest
 from some_models import model, node, random
 
 from abele.tools import Training, compile_model
