@@ -1,4 +1,4 @@
-"""The pass that chooses the type in which the partial sums of products are kept."""
+"""The pass that chooses the type in which partial sums are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from ..ir.provenance import place
 from ..ir.rewriting import may_rewrite
 from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
-from .analysis.partial_sums import Role, error_of_halves, is_narrow, roles, write_narrow
+from .analysis.partial_sums import (
+    Role,
+    error_of_halves,
+    fits_halves,
+    is_narrow,
+    read_halves,
+    roles,
+    write_narrow,
+)
 from .planner.constrained import asked_for
 from .planner.constraints import PARTIALS_KEY, read_constraints
 from .plans.fused import FusedGroups, operator_name
@@ -23,22 +31,25 @@ from .plans.planned import asked_target
 Partials = Literal["keep", "float16", "float32", "auto"]
 
 TOLERANCE = 0.05
-"""The largest error that `auto` accepts, in units of the sum of all absolute products."""
+"""The largest error that `auto` accepts, in units of the sum of all absolute terms."""
 
 
 @dataclass(frozen=True)
 class NarrowPartials(ModulePass):
-    """Keep the partial sums of products of float16 in float16 (fp16.16) or in float32 (fp16.32).
+    """Keep the partial sums of float16 in float16 (fp16.16) or in float32 (fp16.32).
 
     nn -> nn, float16 rounds more. It belongs behind the decisions about groups, and before
     round-stores. Units that multiply float16 are twice as fast where they keep partial sums in
     float16, and partial sums take half the bytes, in memory and in the exchange that brings parts
-    of a sum together. Each partial sum that is stored is rounded. Sums without products, such as
-    those of a normalisation or of pooling, stay float32.
+    of a sum together. Each partial sum that is stored is rounded. Sums of numbers, such as those of
+    a mean or of pooling, are rounded only where a part of them is stored. They may read a float32
+    copy of float16, and then read the float16 instead. Sums of values that are computed in float32,
+    such as those of a softmax, stay float32.
 
-    `auto` takes float16 where the bound of the error that it adds is at most the tolerance, in
-    units of the sum of all absolute products. This is a decision about results, so no plan makes
-    it: it is written on the operations before plans are searched for.
+    `auto` takes float16 where the sum is stored as float16, and the bound of the error that this
+    adds is at most the tolerance, in units of the sum of all absolute terms. This is a decision
+    about results, so no plan makes it: it is written on the operations before plans are searched
+    for.
 
         %0 = nn.matmul %x, %w : (tensor<4x64xf16>, ...
         %0 = nn.matmul %x, %w narrow_partials : (tensor<4x64xf16>, ...
@@ -85,12 +96,16 @@ class NarrowPartials(ModulePass):
             narrow = is_narrow(each)
             if choice != "keep":
                 narrow = choice == "float16" or (
-                    choice == "auto" and error_of_halves(each, target) <= self.tolerance
+                    choice == "auto"
+                    and fits_halves(each)
+                    and error_of_halves(each, target) <= self.tolerance
                 )
             if narrow != is_narrow(each) and may_rewrite():
                 with Edit(source_at("choose partial sums", NarrowPartials.apply), each) as edit:
                     write_narrow(each, narrow=narrow)
                     edit.modified(each)
+                    if narrow:
+                        read_halves(each, edit)
 
     def _constrained(
         self, module: ModuleOp, found: Mapping[Operation, Role]
@@ -112,6 +127,6 @@ class NarrowPartials(ModulePass):
                 if other is not None:
                     where = constraints.json.place("operators", name, PARTIALS_KEY)
                     raise InputError(
-                        f"{where}: {operator_name(other)} at {place(other)} sums no products of "
-                        "float16; leave partials out"
+                        f"{where}: {operator_name(other)} at {place(other)} sums no float16; leave "
+                        "partials out"
                     )

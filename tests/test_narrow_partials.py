@@ -116,3 +116,35 @@ def test_sums_of_32_bits_stay_as_they_are():
     narrow.verify()
     target = resolve_target("mk2:16")
     assert plan_network(wide, target).cycles == plan_network(narrow, target).cycles
+
+
+SUM = """
+func.func @main(%x: tensor<8x512xf16>) -> tensor<8xf16> {{
+  %0 = nn.reduce "sum" %x axes [1] {} {{plan = #abele.plan<split [2, 4] combine split [8, 1]>}}
+    : (tensor<8x512xf16>) -> tensor<8xf16>
+  func.return %0 : tensor<8xf16>
+}}
+"""
+
+
+def test_parts_of_a_sum_of_numbers_are_stored_in_16_bits():
+    for flag, stored in (("narrow_partials", {"f16"}), ("", {"f16", "f32"})):
+        module = parse_module(SUM.format(flag), context())
+        module.attributes["abele.target"] = StringAttr("tiny:8")
+        for each in parse_pipeline("convert-nn-to-partition", PASSES):
+            each.apply(AbeleContext(), module)
+        computes = [op for op in module.walk() if isinstance(op, partition.ComputeOp)]
+        assert {str(op.result.type.tensor.element_type) for op in computes} == stored
+
+
+def test_parts_of_a_sum_of_numbers_are_rounded_where_they_are_stored():
+    # Each part is 2 and an eighth of a step of float16; all four, half a step of their sum.
+    x = np.zeros((8, 512), np.float16)
+    x[:, ::128], x[:, 1::128] = 2.0, 2.0**-12
+    found = {}
+    for flag in ("narrow_partials", ""):
+        module = parse_module(SUM.format(flag), context())
+        program = Program(module, context(), {"arg0": x}, resolve_target("tiny:8"))
+        found[flag] = bounded_run(program)
+    wide, narrow = found[""].errors["out0"], found["narrow_partials"].errors["out0"]
+    assert (narrow > wide).all()

@@ -103,3 +103,20 @@ def test_kernels_write_the_bytes_of_numpy(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("ABELE_KERNELS", "plain")
     plain, _ = run(tmp_path / "m.mlir", text(PLANS["parts"], SHIFTED), inputs)
     np.testing.assert_array_equal(found, plain)
+
+
+def test_parts_of_a_sum_of_numbers_have_words_of_their_own(tmp_path: Path):
+    program = """
+    builtin.module { func.func @main(%a: tensor<1024x256xf16>) -> tensor<1024xf16> {
+      %0 = nn.reduce "sum" %a axes [1] narrow_partials
+        {group = 0, plan = #abele.plan<split [1, 4] combine split [4, 1]>}
+        : (tensor<1024x256xf16>) -> tensor<1024xf16>
+      func.return %0 : tensor<1024xf16>
+    } }"""
+    a = np.zeros((1024, 256), np.float16)
+    a[:, ::64], a[:, 1::64] = 1.0, STEP / 2
+    a *= np.repeat([1, -1, -1, 1], 64)
+    got, bodies = run(tmp_path / "m.mlir", program, {"arg0": a})
+    assert is_by_words(bodies[0])
+    assert got.std() == pytest.approx(STEP, rel=0.1)
+    assert abs(got.mean()) < 4 * STEP / 32

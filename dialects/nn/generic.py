@@ -380,8 +380,11 @@ def _verify_combiner(structure: Structure) -> None:
         raise VerifyException("pick without a relation, which leaves one match; need a relation")
     if body.combiner is not None and body.function == "bitcast":
         raise VerifyException(f"{body.combiner} of bitcast; need it in an operation of its own")
-    if body.narrow and not body.is_product:
-        raise VerifyException(f"narrow {body.function} {body.combiner}; need a sum of products")
+    is_plain_sum = (body.function, body.combiner) == ("identity", "sum")
+    if body.narrow and not (body.is_product or is_plain_sum):
+        raise VerifyException(
+            f"narrow {body.function} {body.combiner}; need a sum of products, or of numbers"
+        )
     if body.is_scaled_product:
         raise VerifyException(
             f"{body.function} {body.combiner}, which is for 8-bit floats; need nn.conv or nn.matmul"

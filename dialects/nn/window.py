@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 from typing import Unpack
 
@@ -11,8 +12,9 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
 from ...ir.geometry.space import Space
 from ...ir.unmet import need_one_of
+from ...ir.upstream import VerifyException
 from ..scalar_functions import ARITHMETIC
-from ..structured import Body, Structure
+from ..structured import Body, Narrow, Structure
 from .base import (
     INTEGERS,
     element_of,
@@ -27,9 +29,37 @@ from .chain import CHAIN, ChainableOp
 from .whole_axes import shape_without, whole_axes_maps
 from .windowed import Windowed, WindowLists, window_properties
 
+NARROW = " (`narrow_partials` $narrow_partials^)?"
+"""How it is written that the parts of a sum are kept in 16 bits."""
+
+
+class MergingOp(ChainableOp, ABC):
+    """A reduction of one tensor.
+
+    Attributes:
+        combiner: sum, max, min or prod.
+        narrow_partials: only for sums: parts of a sum of 16-bit floats are stored in 16 bits
+            instead of 32. It has no effect on wider elements.
+    """
+
+    combiner = prop_def(StringAttr)
+    narrow_partials = opt_prop_def(UnitAttr)
+
+    def verify_(self) -> None:
+        """Check also that narrow partials are those of a sum."""
+        super().verify_()
+        if self.narrow_partials is not None and self.combiner.data != "sum":
+            raise VerifyException(f"narrow_partials of {self.combiner.data}; need sum")
+
+    @property
+    def merging(self) -> Body:
+        """What happens at each point."""
+        narrow = None if self.narrow_partials is None else Narrow()
+        return Body("identity", self.combiner.data, narrow=narrow)
+
 
 @irdl_op_definition
-class PoolOp(ChainableOp, Windowed):
+class PoolOp(MergingOp, Windowed):
     """Merge the elements under a window that moves over the spatial axes of [N, C, ...].
 
     Padding is the combiner's identity.
@@ -44,10 +74,9 @@ class PoolOp(ChainableOp, Windowed):
 
     name = "nn.pool"
     image = operand_def(TensorType)
-    combiner = prop_def(StringAttr)
     assembly_format = (
         "$combiner $image `window` $window `stride` $stride `dilation` $dilation"
-        " `pad` $pad_low `to` $pad_high" + CHAIN
+        " `pad` $pad_low `to` $pad_high" + NARROW + CHAIN
     )
 
     def __init__(
@@ -68,13 +97,13 @@ class PoolOp(ChainableOp, Windowed):
 
     def core_structure(self) -> Structure:
         """n, c, positions...; the window's axes are reduced."""
-        body = Body("identity", self.combiner.data)
+        body = self.merging
         dims, read, written = self.window_maps(shape_of(self.image), shape_of(self.result), body)
         return Structure(Space(dims, (read,), (written,)), body)
 
 
 @irdl_op_definition
-class ReduceOp(ChainableOp):
+class ReduceOp(MergingOp):
     """Merge all elements along some axes.
 
     Example: %1 = nn.reduce "sum" %0 axes [2, 3] keep_dims : (tensor<1x8x7x7xf32>)
@@ -89,10 +118,9 @@ class ReduceOp(ChainableOp):
 
     name = "nn.reduce"
     operand = operand_def(TensorType)
-    combiner = prop_def(StringAttr)
     axes = prop_def(INTEGERS)
     keep_dims = opt_prop_def(UnitAttr)
-    assembly_format = "$combiner $operand `axes` $axes (`keep_dims` $keep_dims^)?" + CHAIN
+    assembly_format = "$combiner $operand `axes` $axes (`keep_dims` $keep_dims^)?" + NARROW + CHAIN
 
     def __init__(
         self, operand: SSAValue, combiner: str, axes: Sequence[int], *, keep_dims: bool = False
@@ -116,7 +144,7 @@ class ReduceOp(ChainableOp):
 
     def core_structure(self) -> Structure:
         """One dimension per axis of the operand; the given axes are reduced."""
-        body = Body("identity", self.combiner.data)
+        body = self.merging
         keep = self.keep_dims is not None
         dims, read, written = whole_axes_maps(
             shape_of(self.operand), values_of(self.axes), keep=keep

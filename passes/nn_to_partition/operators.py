@@ -76,7 +76,8 @@ def convert_structured(op: Operation, new: ToPartition) -> None:
 def _as_machine_rounds(structure: Structure, values: Values, target: Target) -> Structure:
     """A structure whose narrow sums are rounded as often as the machine's units do it.
 
-    A sum that becomes too large is what a rounding in the chain makes of it.
+    A sum that becomes too large is what a rounding in the chain makes of it. A sum of no products
+    is rounded only where a part of it is stored.
     """
     body = structure.body
     if body.narrow is None and not body.is_scaled_product:
@@ -84,7 +85,8 @@ def _as_machine_rounds(structure: Structure, values: Values, target: Target) -> 
     dtype = numpy_dtype(partition_type(values[0][1]).tensor.element_type)
     rules = [each.parameters[-1] for each in body.then if each.function in ROUNDINGS]
     overflow = Overflow(int(rules[0])) if rules else Overflow.INFINITY
-    narrow = Narrow(min(target.terms_of_a_pass(dtype.name), MOST_TERMS), overflow)
+    terms = target.terms_of_a_pass(dtype.name) if body.is_product else MOST_TERMS
+    narrow = Narrow(min(terms, MOST_TERMS), overflow)
     return replace(structure, body=replace(body, narrow=narrow))
 
 

@@ -14,7 +14,10 @@ from abele.tools.testing.generators.decisions import LowerAtRandom
 from abele.tools.testing.generators.levels import level_before
 from abele.tools.testing.search.contracts import contracts_of, must_accept_all
 
-OWN_TESTS = ("plan-splits", "differentiate", "train", "narrow-products", "multiply-quantised")
+OWN_TESTS = (
+    *("plan-splits", "differentiate", "train"),
+    *("narrow-partials", "narrow-products", "multiply-quantised"),
+)
 """The passes whose programs compute something else, that take too long, that refuse weights that
 are not finite, or that look for more than chance makes. They have their own tests."""
 

@@ -14,6 +14,7 @@ from abele.ir.upstream import ModuleOp
 from abele.ir.verify import verify
 from abele.passes.analysis.partial_sums import is_narrow, is_sum_of_halves
 from abele.passes.pipelines import PASSES, expand
+from abele.tools.testing import check_pass
 
 LAYERS = """
 func.func @main(%x: tensor<4x64xf16>, %v: tensor<64x2048xf16>, %w: tensor<2048x8xf16>)
@@ -89,6 +90,39 @@ def test_a_compute_is_a_sum_of_products_too():
     check(text.replace("FLAG", "narrow"), "", text.replace("FLAG", ""))
 
 
+MEANS = """
+func.func @main(%x: tensor<4x3x8x8xf16>) -> (tensor<4x3x1x1xf16>, tensor<4x3x4x4xf16>) {
+  %0 = nn.reduce "sum" %x axes [2, 3] keep_dims FLAG : (tensor<4x3x8x8xf16>) -> tensor<4x3x1x1xf16>
+  CAST
+  %2 = nn.pool "sum" READ window [2, 2] stride [2, 2] dilation [1, 1] pad [0, 0] to [0, 0] FLAG
+    : (TYPE) -> tensor<4x3x4x4xf32>
+  %3 = nn.scale %2 by 0.25 : (tensor<4x3x4x4xf32>) -> tensor<4x3x4x4xf32>
+  %4 = nn.cast %3 : (tensor<4x3x4x4xf32>) -> tensor<4x3x4x4xf16>
+  func.return %0, %4 : tensor<4x3x1x1xf16>, tensor<4x3x4x4xf16>
+}"""
+WIDENED = MEANS.replace("FLAG", "").replace("READ", "%1").replace("TYPE", "tensor<4x3x8x8xf32>")
+WIDENED = WIDENED.replace("CAST", "%1 = nn.cast %x : (tensor<4x3x8x8xf16>) -> tensor<4x3x8x8xf32>")
+
+
+def test_sums_of_numbers_read_the_float16_and_not_its_copy():
+    after = MEANS.replace("FLAG", "narrow_partials").replace("CAST", "").replace("READ", "%x")
+    check(after.replace("TYPE", "tensor<4x3x8x8xf16>"), "partials=float16", WIDENED)
+
+
+def test_auto_leaves_a_sum_that_may_need_the_range_of_float32():
+    after = WIDENED.replace("keep_dims ", "keep_dims narrow_partials")
+    check(after, "partials=auto", WIDENED)
+
+
+def test_sums_of_what_is_computed_in_float32_and_other_reductions_stay():
+    text = WIDENED.replace("nn.cast %x", "nn.exp %y").replace(
+        "%x: ", "%y: tensor<4x3x8x8xf32>, %x: "
+    )
+    text = text.replace("%y : (tensor<4x3x8x8xf16>)", "%y : (tensor<4x3x8x8xf32>)")
+    text = text.replace('nn.reduce "sum"', 'nn.reduce "max"')
+    check(text, "", text)
+
+
 def test_a_file_chooses_for_single_operators_also_in_groups(tmp_path: Path):
     grouped = layers().replace("nn.relu %0 :", "nn.relu %0 {group = 0} :")
     grouped = grouped.replace("%v :", "%v {group = 0} :")
@@ -108,7 +142,7 @@ def test_a_file_chooses_for_single_operators_also_in_groups(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("relu1", "operators.relu1.partials: nn.relu at relu1 sums no products of float16"),
+        ("relu1", "operators.relu1.partials: nn.relu at relu1 sums no float16"),
         ("fc3", "operators.fc3: no operator of that name; did you mean fc2 or fc1?"),
     ],
 )
@@ -118,6 +152,12 @@ def test_a_file_that_chooses_for_no_sum_of_products_is_refused(tmp_path: Path, n
     with pytest.raises(InputError) as raised:
         narrowed(layers(), f'constraints="{path}"')
     assert says in str(raised.value)
+
+
+def test_random_sums_are_within_the_bounds_of_sums_in_16_bits():
+    operators = ["nn.matmul", "nn.reduce", "nn.pool"]
+    report = check_pass("narrow-partials", "nn", examples=40, seed=1, operators=operators)
+    assert report.changed > 4
 
 
 def test_a_tolerance_is_a_number_from_0_up():

@@ -167,7 +167,7 @@ class Request:
         rounding: how results of 16 bits are rounded: nearest, stochastic, or hardware, whose
             random bits depend on the plan; they then overflow as the target does. By default to
             nearest, and to infinities.
-        partials: the type in which sums of products of float16 are kept between their parts:
+        partials: the type in which sums of float16 are kept between their parts:
             float16, float32, auto, or auto:ERROR; or one of them for a part of a step of training,
             as in "float16,weight-gradient=float32". auto takes float16 where the bound of the error
             that this adds is at most ERROR, 0.05 by default, of the sum of all absolute products.
