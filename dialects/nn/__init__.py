@@ -62,7 +62,7 @@ from .window import PoolOp, ReduceOp
 from .windowed import pooled_size, window_reach
 
 with deferred(__name__):
-    from .float8 import kept_narrow, least_scale, made_wide, quartered, stored, widened
+    from .float8 import kept_narrow, least_scale, made_wide, quartered
 
 STATE = (StateOp, LoadOp, StoreOp, ConstantOp)
 CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)
@@ -178,12 +178,10 @@ __all__ = [
     "quartered",
     "shape_of",
     "stage_of",
-    "stored",
     "tensor",
     "tensor_of",
     "values_of",
     "wide_element",
-    "widened",
     "window_reach",
 ]
 __all__ += elementwise.__all__

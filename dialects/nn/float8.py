@@ -4,12 +4,12 @@ An element q of such a tensor stands for q * 2^scale. The scale is no part of th
 decides no byte. It lives beside the tensor, as a number of the operations that write and read it:
 
 - `quartered` writes: it divides by 2^scale, limits, and casts;
-- `widened` reads: it casts, and multiplies by 2^scale;
-- `kept_narrow` and `made_wide` do the same for every format of 8 or 16 bits, for values that wait;
+- `made_wide` reads: it casts, and multiplies by 2^scale;
+- `kept_narrow` writes every format of 8 or 16 bits, for values that wait;
 - a product of two such tensors has the sum of both scales as its `scale`: see `ContractionOp`.
 
-A constant is folded into its elements (`stored`). A scale that only a run knows is a state or any
-other value, by which ordinary operations multiply before and after (`nn.mul`).
+A scale that only a run knows is a state or any other value, by which ordinary operations multiply
+before and after (`nn.mul`).
 
     %1 = nn.scale %x by 32.0 : (tensor<4xf32>) -> tensor<4xf32>
     %2 = nn.clip %1 to -240.0, 240.0 : (tensor<4xf32>) -> tensor<4xf32>
@@ -23,14 +23,12 @@ together with what makes or reads the values.
 from __future__ import annotations
 
 from math import frexp
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import f32, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...ir.support.number_formats import SCALES, NumberFormat, Overflow, format_of, scaled
+from ...ir.support.number_formats import SCALES, NumberFormat, Overflow, format_of
 from ..dtypes import QUARTERS, element_type, numpy_dtype
 from .base import element_of
 from .elementwise import CastOp, ClipOp, FromCodeOp, ScaleOp, ToCodeOp, ToNearestOp
@@ -119,17 +117,6 @@ def made_wide(
     return [*made, *_multiplied(_last(made, value), element, scale)]
 
 
-def widened(value: SSAValue, element: Attribute, scale: int) -> list[Operation]:
-    """The operations, in order, that turn 8-bit floats into wider ones; the last has the result.
-
-    Args:
-        element: the type of the result.
-        scale: of the tensor, an exponent.
-    """
-    made: list[Operation] = [CastOp(value, f32)]
-    return [*made, *_multiplied(made[-1].results[0], element, scale)]
-
-
 def _multiplied(value: SSAValue, element: Attribute, scale: int) -> list[Operation]:
     """The operations, in order, that multiply floats of float32 by 2^scale, as a type."""
     check_scale(scale)
@@ -143,20 +130,6 @@ def _multiplied(value: SSAValue, element: Attribute, scale: int) -> list[Operati
 
 def _last(made: list[Operation], value: SSAValue) -> SSAValue:
     return made[-1].results[0] if made else value
-
-
-def stored(array: NDArray[Any], element: Attribute, scale: int) -> NDArray[Any]:
-    """The elements of a constant that stands for an array, too large values limited.
-
-    Raises ValueError for NaN, which no weight should be, and for a scale that does not exist.
-    """
-    check_scale(scale)
-    values = array.astype(np.float64)
-    if np.isnan(values).any():
-        raise ValueError(f"NaN at {np.argwhere(np.isnan(values))[0].tolist()}; need numbers")
-    format_ = quarter_format(element)
-    codes = format_.encode(format_.round(scaled(values, scale)))
-    return codes.view(numpy_dtype(element))
 
 
 def least_scale(largest: float, element: Attribute) -> int:

@@ -307,8 +307,3 @@ def scale_of(byte: int) -> tuple[str, int]:
     """The format and the scale that a byte of `scale_byte` says."""
     scale = byte & 0x3F
     return _SCALED[byte >> 7], scale - 64 if scale & 0x20 else scale
-
-
-def scaled(values: Doubles, scale: int) -> Doubles:
-    """The elements that stand for values in a tensor of this scale, not rounded yet."""
-    return np.ldexp(values, -scale)

@@ -177,17 +177,9 @@ def test_a_float32_is_rounded_once(element, tmp_path):
 
 @pytest.mark.parametrize("element", QUARTERS, ids=str)
 def test_widened_elements_are_the_numbers_that_they_stand_for(element, tmp_path):
-    got = applied(nn.widened(argument((256,), element), f32, -5), every_number(element), tmp_path)
+    read = nn.made_wide(argument((256,), element), format_of(numpy_dtype(element)), f32, -5)
+    got = applied(read, every_number(element), tmp_path)
     np.testing.assert_array_equal(got, numbers_of(every_number(element)) * 2.0**-5)
-
-
-@pytest.mark.parametrize("element", QUARTERS, ids=str)
-def test_a_constant_is_stored_as_a_cast_stores_it(element, tmp_path):
-    values = np.random.default_rng(0).normal(0, 100, 1000).astype(np.float32)
-    got = applied(nn.quartered(argument(values.shape, f32), element, 2), values, tmp_path)
-    kept = nn.stored(values, element, 2)
-    assert kept.dtype == got.dtype
-    np.testing.assert_array_equal(kept.view(np.uint8), got.view(np.uint8))
 
 
 @pytest.mark.parametrize("element", QUARTERS, ids=str)
@@ -211,12 +203,6 @@ def test_the_least_scale_keeps_the_largest_value_and_no_smaller_one_does(element
 def test_a_value_beyond_every_scale_is_refused(largest, message):
     with pytest.raises(ValueError, match=message):
         _ = nn.least_scale(largest, E4M3)
-
-
-def test_a_constant_with_nan_is_refused_with_its_place():
-    values = np.array([[1.0, 2.0], [np.nan, 4.0]])
-    with pytest.raises(ValueError, match=r"NaN at \[1, 0\]; need numbers"):
-        _ = nn.stored(values, E4M3, 0)
 
 
 @pytest.mark.parametrize("scale", [-33, 32])

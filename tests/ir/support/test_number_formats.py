@@ -8,7 +8,6 @@ from abele.ir.support.number_formats import (
     format_of,
     scale_byte,
     scale_of,
-    scaled,
 )
 
 gfloat = pytest.importorskip("gfloat")
@@ -158,9 +157,3 @@ def test_the_byte_of_a_scale_says_format_and_scale():
     assert scale_byte("f143", -1) == 0b10111111
     with pytest.raises(ValueError, match="need f152 or f143, and a scale of -32 to 31"):
         scale_byte("f143", 32)
-
-
-def test_a_scale_moves_values_into_the_range_of_8_bits():
-    values = np.array([1e4, -3e4])
-    found = FORMATS["f143"].round(scaled(values, 7)) * 2.0**7
-    assert (np.abs(found - values) <= np.abs(values) * 2.0**-4).all()
