@@ -43,6 +43,9 @@ PROGRAMS: Mapping[str, Benchmark] = {
     "utilisation": Benchmark("..workshop.utilisation", "utilisation", ("target",)),
     "comparator": Benchmark("..workshop.comparator.bench", "comparator", ("json",)),
     "models": Benchmark("..bench.models.bench", "models", ("networks", "target", "folder", "json")),
+    "quantised": Benchmark(
+        "..workshop.quantised", "quantised", ("networks", "target", "folder", "json")
+    ),
     "transformers": Benchmark("..workshop.transformers.bench", "transformers", ("target", "json")),
     "learning": Benchmark("..workshop.learning.bench", "learning", ("networks", "target", "json")),
     "lookups": Benchmark("..workshop.lookups", "lookups", ("target",)),
@@ -75,7 +78,7 @@ def bench_command(
         str | None,
         typer.Option(
             help="light, fusion, trace, planning, start: names of light networks, separated by "
-            "commas. models: names of published models. learning: names of data. steps: "
+            "commas. models, quantised: names of published models. learning: names of data. steps: "
             "NAME:BATCH. training, graphs: NAME:BATCH:VERTICES_PER_TILE."
         ),
     ] = None,
@@ -89,8 +92,8 @@ def bench_command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="models: look for packages of models here, and download those that are missing. "
-            "training: draw each step into this folder.",
+            help="models, quantised: look for packages of models here, and download those that are "
+            "missing. training: draw each step into this folder.",
         ),
     ] = None,
     out: Annotated[
@@ -98,8 +101,8 @@ def bench_command(
         typer.Option(
             "--json",
             metavar="OUT",
-            help="fidelity, light, models, transformers, comparator, learning: write all figures "
-            "here.",
+            help="fidelity, light, models, quantised, transformers, comparator, learning: write "
+            "all figures here.",
         ),
     ] = None,
 ) -> None:
@@ -116,6 +119,7 @@ def bench_command(
     - utilisation: the share of peak performance
     - comparator: plans beside those of another planner
     - models: published models with their trained weights, beside onnxruntime
+    - quantised: published models in int8 and fp8, by method of calibration
     - transformers: BERT-base and GPT-2-small, seeded weights, beside onnxruntime
     - learning: networks that learn real data of installed packages
     - lookups: the host's time of an embedding, beside onnxruntime
