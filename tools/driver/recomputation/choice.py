@@ -16,13 +16,14 @@ from .memory_over_time import SMALL, Asked, Estimate, MemoryOverTime, operands, 
 TRIED = 8
 """The ways that are tried in each round: those that cost the fewest cycles per byte on their own.
 
-Chosen by judgement, not measured: others follow only if none of these helps.
+Others follow only if none of these helps. Measured on SqueezeNet, 8 images, mk2, auto:308960:
+2,291,877 cycles with 1, 2,285,696 with 8 and with 64.
 """
 
 LONGEST = 12
 """The most operations of a chain whose last value is computed again.
 
-Chosen by judgement, not measured: two blocks of a residual network.
+Chosen by judgement: two blocks of a residual network. On SqueezeNet, 2, 12 and 48 choose alike.
 """
 
 
