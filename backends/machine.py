@@ -375,11 +375,9 @@ class Machine:
                 raise ValueError(f"{fault}: no variable @{fault.variable}")
             layout = variable.placed
             size = layout.block_elements * variable.dtype.itemsize
-            tiles = range(layout.first_tile, layout.first_tile + layout.cells)
-            if fault.tile not in tiles or not 0 <= fault.offset < size:
+            if fault.tile not in layout.tiles or not 0 <= fault.offset < size:
                 raise ValueError(
-                    f"{fault}: @{fault.variable} has {size} bytes on tiles "
-                    f"{tiles.start}..{tiles.stop - 1}"
+                    f"{fault}: @{fault.variable} has {size} bytes on tiles {layout.tiles}"
                 )
 
 
@@ -390,8 +388,7 @@ def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> list[Table]:
             (
                 v.start,
                 v.start + v.bytes_per_tile,
-                v.placed.first_tile,
-                v.placed.first_tile + v.placed.cells,
+                *v.placed.tiles.span,
             )
             for v in variables.values()
         ],

@@ -162,20 +162,20 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
     Raises InputError for a module that has no entry function.
     """
     variables = {v.symbol: v for v in module.body.block.ops if isinstance(v, VariableOp)}
-    ends = [v.placed.first_tile + v.placed.cells for v in variables.values()]
+    ends = [v.placed.tiles.end for v in variables.values()]
     tiles = max([target.tiles, *ends])
     highest = np.zeros(tiles, np.int64)
     always = np.zeros(tiles, np.int64)
     for v in variables.values():
-        here = _tiles(v)
+        here = v.placed.tiles.rows
         highest[here] = np.maximum(highest[here], v.start + v.bytes_per_tile)
         always[here] += v.bytes_per_tile * v.is_resident
     used = np.zeros(tiles, bool)
     for v in variables.values():
-        used[_tiles(v)] = True
+        used[v.placed.tiles.rows] = True
     tile_bytes = np.where(used, highest + target.memory.reserved_bytes, 0)
     fullest = int(np.argmax(tile_bytes))
-    here = [v for v in variables.values() if _tiles(v).start <= fullest < _tiles(v).stop]
+    here = [v for v in variables.values() if fullest in v.placed.tiles]
     timeline = Timeline(functions_of(module), variables)
     timeline.run()
     transient, worst, steps = _sweep(timeline, always)
@@ -209,10 +209,6 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
     )
 
 
-def _tiles(v: VariableOp) -> slice:
-    return slice(v.placed.first_tile, v.placed.first_tile + v.placed.cells)
-
-
 def _sweep(
     timeline: Timeline, always: Integers
 ) -> tuple[Integers, Integers, tuple[StepMemory, ...]]:
@@ -231,9 +227,9 @@ def _sweep(
         most = np.zeros(len(always), np.int64)
         for phase in range(PHASES * step, PHASES * (step + 1)):
             for v in end[phase]:
-                live[_tiles(v)] -= v.bytes_per_tile
+                live[v.placed.tiles.rows] -= v.bytes_per_tile
             for v in begin[phase]:
-                live[_tiles(v)] += v.bytes_per_tile
+                live[v.placed.tiles.rows] += v.bytes_per_tile
             np.maximum(most, live, out=most)
             worst[live > peak] = phase
             np.maximum(peak, live, out=peak)

@@ -433,7 +433,7 @@ def _place(
             first += a * (low if a > 0 else low + run.size - 1)
         numerator = np.array([first + inner[i] * layout.steps[i]], np.int64)
         index.append(int(axis.resolve(numerator)[0]))
-    return layout.first_tile + cell, tuple(index) if min(index, default=0) >= 0 else ()
+    return layout.tiles.of(cell), tuple(index) if min(index, default=0) >= 0 else ()
 
 
 def tile_of(layout: Layout, index: Sequence[int]) -> int:
@@ -446,4 +446,4 @@ def tile_of(layout: Layout, index: Sequence[int]) -> int:
         if len(held):
             parts = tuple(layout.parts[d] for d in mine)
             at.update(zip(mine, map(int, np.unravel_index(int(held[0]), parts)), strict=True))
-    return layout.first_tile + sum(at[d] * w for d, w in enumerate(layout.weights))
+    return layout.tiles.of(sum(at[d] * w for d, w in enumerate(layout.weights)))

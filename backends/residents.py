@@ -114,8 +114,7 @@ def value_of(v: VariableOp) -> str:
 
 def rectangle(v: VariableOp) -> Rectangle:
     """The tiles and addresses that a variable takes."""
-    first = v.placed.first_tile
-    return first, first + v.placed.cells, v.start, v.start + v.bytes_per_tile
+    return *v.placed.tiles.span, v.start, v.start + v.bytes_per_tile
 
 
 def overlapping(rectangles: Integers, others: Integers) -> NDArray[np.bool_]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 from typing import Generic, TypeVar, cast, get_args
 
 from xdsl.dialects.builtin import AnyFloat
@@ -31,6 +33,7 @@ from ..ir.geometry.space import (
     Relation,
     Space,
 )
+from ..ir.geometry.tiles import Tiles
 from ..ir.printer import TextPrinter
 from ..ir.support.hash_once import hash_once
 from ..ir.support.number_formats import Overflow
@@ -511,6 +514,11 @@ class Plan:
     combine: Plan | None = None
     steps: tuple[int, ...] = ()
     ring: tuple[int, ...] = ()
+
+    @cached_property
+    def tiles(self) -> Tiles:
+        """The tiles that hold the cells."""
+        return Tiles(self.first_tile, prod(self.split))
 
     def __post_init__(self) -> None:
         for what, parts in (

@@ -144,10 +144,10 @@ def check_fits(
 ) -> None:
     """Raise DoesNotFit if a tile is too small, or if there are too few tiles."""
     for v in variables:
-        if v.placed.first_tile + v.placed.cells > target.tiles:
+        if v.placed.tiles.end > target.tiles:
             raise DoesNotFit(
                 f"@{v.symbol}",
-                v.placed.first_tile + v.placed.cells,
+                v.placed.tiles.end,
                 target.tiles,
                 units="tiles",
                 remedy="plan again for this target",
@@ -160,12 +160,7 @@ def check_fits(
     if ends[worst] <= available:
         return
     tile_index = variables[worst].placed.first_tile
-    here = np.array(
-        [
-            v.placed.first_tile <= tile_index < v.placed.first_tile + v.placed.cells
-            for v in variables
-        ]
-    )
+    here = np.array([tile_index in v.placed.tiles for v in variables])
     when = _busiest(variables, lives, here)
     live = here & (lives[:, 0] <= when) & (when <= lives[:, 1])
     layers: dict[str, int] = {}

@@ -140,10 +140,10 @@ def _check_homes(module: ModuleOp, target: Target) -> None:
     """Raise InputError for a home that names tiles or addresses which the target does not have."""
     for op, home in _homes(module):
         name = f"@{op.sym_name.data}" if isinstance(op, nn.StateOp) else op.name
-        last = home.layout.first_tile + home.layout.cells
-        if last > target.tiles:
+        end = home.layout.tiles.end
+        if end > target.tiles:
             raise InputError(
-                f"{name} at {place(op)}: home on tiles up to {last - 1}; target {target.name} has "
+                f"{name} at {place(op)}: home on tiles up to {end - 1}; target {target.name} has "
                 f"0..{target.tiles - 1}"
             )
         end = (home.address or 0) + bytes_per_tile(home.layout, op.value.array.itemsize)

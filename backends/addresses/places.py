@@ -13,12 +13,12 @@ from ..target import Target
 def check_places(variables: Mapping[str, VariableOp], target: Target) -> None:
     """Raise MachineFault for the first variable outside the target, or at an unaligned address."""
     for name, v in variables.items():
-        first, last = v.placed.first_tile, v.placed.first_tile + v.placed.cells - 1
-        if first < 0 or last >= target.tiles:
+        first, end_tile = v.placed.tiles.span
+        if first < 0 or end_tile > target.tiles:
             raise MachineFault(
-                f"@{name} at {place(v)}: tiles {first}..{last}; the target has {target.tiles}",
+                f"@{name} at {place(v)}: tiles {v.placed.tiles}; the target has {target.tiles}",
                 variable=name,
-                tile=last,
+                tile=end_tile - 1,
             )
         end = v.start + v.placed.block_elements * v.dtype.itemsize
         if v.start < 0 or end > target.bytes_per_tile:

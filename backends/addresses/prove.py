@@ -79,13 +79,12 @@ class _Placed:
         self.flow = flow
         self.variables = list(flow.variables.values())
         places = [
-            (v.start, v.start + v.bytes_per_tile, v.placed.first_tile, v.placed.cells)
-            for v in self.variables
+            (v.start, v.start + v.bytes_per_tile, *v.placed.tiles.span) for v in self.variables
         ]
         # Outputs are numbered after the variables, and have no bytes.
         places += [(0, 0, 0, 0)] * (len(flow.names) - len(places))
-        start, end, first, cells = np.array(places, np.int64).reshape(-1, 4).T
-        self._low, self._high = np.stack((start, first)), np.stack((end, first + cells))
+        start, end, first, last = np.array(places, np.int64).reshape(-1, 4).T
+        self._low, self._high = np.stack((start, first)), np.stack((end, last))
         self.writes = self._of_accesses(flow.writes)
         # The control program reads predicates between phases.
         self.phase_reads = [each for each in flow.reads if each.step is not None]

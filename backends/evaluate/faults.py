@@ -64,9 +64,9 @@ def lost_bytes(drop: DropMessage, step: SuperstepOp, blocks: Mapping[str, Blocks
         if not isinstance(move, CopyOp):
             continue
         target = blocks[move.destination]
-        cell = drop.destination_tile - target.layout.first_tile
-        if not 0 <= cell < target.layout.cells:
+        if drop.destination_tile not in target.layout.tiles:
             continue
+        cell = target.layout.tiles.cell_on(drop.destination_tile)
         tiles = _sending_tiles([blocks[n] for n in move.sources], move.spaces, target.layout)
         mask = np.repeat(tiles[cell] == drop.source_tile + 1, target.placed.dtype.itemsize)
         if mask.any():
@@ -86,7 +86,7 @@ def _sending_tiles(
 
     def numbered(layout: Layout) -> Blocks:
         memory = np.empty((layout.cells, max(layout.block_elements, 1)), np.int32)
-        memory[...] = np.arange(layout.cells)[:, None] + layout.first_tile + 1
+        memory[...] = layout.tiles.of(np.arange(layout.cells))[:, None] + 1
         placed = Placed(memory.view(np.uint8), 0, np.dtype(np.int32))
         return Blocks(placed, replace(layout, access=_unfilled(layout.access), first_tile=0))
 

@@ -20,7 +20,6 @@ from ...dialects.exchange import VariableOp
 from ...dialects.tile import CopyOp, OutputOp, SuperstepOp, VerticesOp, written_by
 from ...ir.geometry.blocks import block_view, owner_classes
 from ...ir.geometry.grid import Run, shape_classes
-from ...ir.geometry.layout import Layout
 from ...ir.provenance import origin, place
 from ..addresses.in_place import is_in_place
 from ..faults import MachineFault
@@ -55,7 +54,7 @@ class Shadow:
         self._written = np.zeros(len(self._names) + 1, np.int64)
         self._boxes = np.array(
             [
-                (v.start, v.start + v.bytes_per_tile, layout.first_tile, _end(layout))
+                (v.start, v.start + v.bytes_per_tile, *layout.tiles.span)
                 for v in variables.values()
                 for layout in [v.placed]
             ],
@@ -234,7 +233,7 @@ class Shadow:
         offset = byte.astype(np.int64)
         for index, stride in zip(axes, layout.strides, strict=True):
             offset += index * stride * variable.dtype.itemsize
-        tile = layout.first_tile + cell
+        tile = layout.tiles.of(cell)
         addresses = (
             variable.start + int(offset.min()),
             variable.start + int(offset.max()) + 1,
@@ -250,11 +249,6 @@ class Shadow:
             addresses=addresses,
             node=origin(op),
         )
-
-
-def _end(layout: Layout) -> int:
-    """The tile after the last one of a layout."""
-    return layout.first_tile + layout.cells
 
 
 def _who(op: Operation) -> str:

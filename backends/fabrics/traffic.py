@@ -81,8 +81,8 @@ class Carried(NamedTuple):
         away = _come_from_elsewhere(shared, source, destination)
         source, destination, elements = source[away], destination[away], elements[away]
         return Flows(
-            source + shared.source.first_tile,
-            destination + shared.destination.first_tile,
+            shared.source.tiles.of(source),
+            shared.destination.tiles.of(destination),
             elements * itemsize,
             source,
             sent_elements(shared) * itemsize,

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,6 @@ from ...dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ...dialects.variable import Variable
 from ...ir.geometry.fragments import fragments
 from ...ir.geometry.grid import Cut
-from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import sent_elements
 from ...ir.geometry.space import Space
 from ...ir.support.arrays import Integers
@@ -62,14 +60,14 @@ def overheads(
     steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
     used = np.zeros(tiles, bool)
     for variable in variables.values():
-        used[_cells(variable.placed)] = True
+        used[variable.placed.tiles.rows] = True
     codelets: dict[Hashable, NDArray[np.bool_]] = {}
     state, exchange = np.zeros(tiles, np.int64), np.zeros(tiles, np.int64)
     for step in steps:
         for op in step.body.block.ops:
             if isinstance(op, VerticesOp):
                 plan = op.plan.data
-                here = slice(plan.first_tile, plan.first_tile + prod(plan.split))
+                here = plan.tiles.rows
                 types = tuple(v.dtype.str for v in operands_of(op, variables))
                 body = op.structure().body
                 runs = codelets.setdefault((body, plan.method, types), np.zeros(tiles, bool))
@@ -88,10 +86,6 @@ def overheads(
         exchange_code=exchange,
         stacks=run.stack_bytes * (target.workers + 1) * used,
     )
-
-
-def _cells(layout: Layout) -> slice:
-    return slice(layout.first_tile, layout.first_tile + layout.cells)
 
 
 def _vertices(space: Space, plan: Plan) -> Integers:
@@ -122,9 +116,9 @@ def _add_messages(
         words = -(-sent_bytes // (np.maximum(moved.sent, 1) * target.exchange.word_bytes))
         sends = moved.sent * -(-words // run.words_per_message)
         long = np.where(words > run.words_per_send, run.long_send_instructions, 0)
-        exchange[_cells(shared.source)] += (
+        exchange[shared.source.tiles.rows] += (
             sends * (run.send_instructions + long) * run.instruction_bytes
         )
-        exchange[_cells(shared.destination)] += run.instruction_bytes * (
+        exchange[shared.destination.tiles.rows] += run.instruction_bytes * (
             moved.received * run.receive_instructions + moved.places * run.place_instructions
         )

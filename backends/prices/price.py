@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -347,9 +346,9 @@ def last_tile(step: SuperstepOp, variables: Mapping[str, Variable]) -> int:
     for op in step.body.block.ops:
         if isinstance(op, CopyOp | VerticesOp):
             used = operands_of(op, variables)
-            last = max(last, *(v.placed.first_tile + v.placed.cells for v in used))
+            last = max(last, *(v.placed.tiles.end for v in used))
         if isinstance(op, VerticesOp):
-            last = max(last, op.plan.data.first_tile + prod(op.plan.data.split))
+            last = max(last, op.plan.data.tiles.end)
     return last
 
 
@@ -422,7 +421,7 @@ def charge_vertices(
             f"{op.name} at {place(op)}: {error}; need another method in its plan"
         ) from None
     order = [*plan.order, *(d for d in range(cycles.ndim) if d not in plan.order)]
-    own = slice(plan.first_tile, plan.first_tile + cycles.size)
+    own = plan.tiles.rows
     charge.compute[own] += cycles.transpose(order).ravel()
     if work.structure.space.relations:
         crowded = cells_cycles(replace(work, lookups="together"), plan) - cycles
@@ -435,11 +434,11 @@ def charge_copy(
     """Add what each tile receives and sends, and its cycles for copies and padding."""
     destination = variables[op.destination]
     layout, itemsize = destination.placed, destination.dtype.itemsize
-    here = slice(layout.first_tile, layout.first_tile + layout.cells)
+    here = layout.tiles.rows
     padding, traffic = block_sizes(layout), charge.traffic
     for shared in copy_overlaps(op, variables):
         source, moved = shared.source, fragments(shared)
-        there = slice(source.first_tile, source.first_tile + source.cells)
+        there = source.tiles.rows
         own = shared.received * itemsize
         traffic.received[here] += own
         traffic.arriving[here] += bus_bytes(layout, own, target)

@@ -52,7 +52,7 @@ def _view(
         tuple(run.count for run in cls) + tuple(n for n, _ in inner),
         dtype,
         memory,
-        (layout.first_tile + cell) * row + address + origin * dtype.itemsize,
+        layout.tiles.of(cell) * row + address + origin * dtype.itemsize,
         tuple(row * w for w in layout.weights) + tuple(s * dtype.itemsize for _, s in inner),
     )
 

@@ -13,6 +13,7 @@ from ..support.distinct import distinct
 from ..support.hash_once import hash_once
 from .grid import Cut
 from .space import AccessMap, AxisMap, Dim, identity_map
+from .tiles import Tiles
 
 
 @hash_once
@@ -52,6 +53,11 @@ class Layout:
     def cells(self) -> int:
         """Number of cells, which is the number of tiles."""
         return prod(self.parts)
+
+    @cached_property
+    def tiles(self) -> Tiles:
+        """The tiles that hold the cells."""
+        return Tiles(self.first_tile, self.cells)
 
     @cached_property
     def weights(self) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from ..support.distinct import distinct
 from .blocks import moved_piece, plain_move
 from .layout import Layout
 from .space import AccessMap, Space
+from .tiles import in_common
 
 Counts = NDArray[np.int64]
 
@@ -262,10 +263,7 @@ def tiles_in_common(shared: Overlap) -> tuple[slice, slice]:
 
     Returns the slice of these destination cells and the slice of these source cells, tile by tile.
     """
-    first, of_first = shared.destination.first_tile, shared.source.first_tile
-    begin = max(first, of_first)
-    end = max(min(first + shared.destination.cells, of_first + shared.source.cells), begin)
-    return slice(begin - first, end - first), slice(begin - of_first, end - of_first)
+    return in_common(shared.destination.tiles, shared.source.tiles)
 
 
 def at_first_replicas(shared: Overlap, values: Counts) -> Counts:

@@ -24,8 +24,8 @@ class Boxes:
         self._lives = lives.phases
         self._inherits = [np.array(sorted(each), np.int64) for each in lives.inherits]
         self.size = np.array([v.bytes_per_tile for v in variables], np.int64)
-        self._first = np.array([v.placed.first_tile for v in variables], np.int64)
-        self._last = self._first + np.array([v.placed.cells for v in variables], np.int64)
+        spans = np.array([v.placed.tiles.span for v in variables], np.int64).reshape(-1, 2)
+        self._first, self._last = spans.T
 
     def clash(self, index: int, others: NDArray[np.int64]) -> NDArray[np.int64]:
         """The variables among `others` that share a tile and a phase of life with a variable."""

@@ -6,8 +6,6 @@ addition, there are the splits under which an operand stays on its tiles.
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
 from ...backends.target import Target
@@ -162,7 +160,7 @@ def _plain(order: tuple[int, ...]) -> tuple[int, ...]:
 
 def is_legal(problem: Problem, plan: Plan, target: Target) -> bool:
     """Whether the operator can be cut this way, with a tile for each cell."""
-    if plan.first_tile + prod(plan.split) > target.tiles or not problem.terms.allow(plan.split):
+    if plan.tiles.end > target.tiles or not problem.terms.allow(plan.split):
         return False
     try:
         result_layout(problem.structure, plan)

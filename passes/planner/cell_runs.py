@@ -14,6 +14,7 @@ import numpy as np
 
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import Space
+from ...ir.geometry.tiles import in_common
 from .price import Integers
 from .traffic import shifts, traffic
 
@@ -107,13 +108,10 @@ def _pairs(source: Layout, wanted: Layout, move: Space | None) -> _Pairs | None:
 def _local(source: Layout, wanted: Layout, pairs: _Pairs) -> Integers:
     """The number of elements of each wanted cell that are already on its tile: (cells,)."""
     local = np.zeros(wanted.cells, np.int64)
-    begin = max(wanted.first_tile, source.first_tile)
-    end = min(wanted.first_tile + wanted.cells, source.first_tile + source.cells)
-    if begin >= end:
-        return local
-    to = slice(begin - wanted.first_tile, end - wanted.first_tile)
-    of = slice(begin - source.first_tile, end - source.first_tile)
+    to, of = in_common(wanted.tiles, source.tiles)
     here = local[to]
+    if not here.size:
+        return local
     here[:] = 1
     for own, run in pairs:
         if own.whole:

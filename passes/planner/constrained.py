@@ -290,7 +290,7 @@ class _Operator:
             check_ranks(problem.structure, plan)
         except ValueError as error:
             raise self.fail(str(error), "plan") from None
-        last, tiles = plan.first_tile + prod(plan.split), self.target.tiles
+        last, tiles = plan.tiles.end, self.target.tiles
         if last > tiles:
             raise self.fail(
                 f"needs tiles 0..{last - 1}; target {self.target.name} has 0..{tiles - 1}", "plan"

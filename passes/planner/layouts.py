@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,7 +264,7 @@ class Chooser:
 
     def _given(self, node: Operator, plan: Plan, have: tuple[Layout | None, ...]) -> Choice:
         """The plan that the module has for an operation, completed, with its price."""
-        last = plan.first_tile + prod(plan.split)
+        last = plan.tiles.end
         try:
             check_ranks(node.problem.structure, plan)
             if last > self.target.tiles:
@@ -366,8 +365,7 @@ def can_be_shared(node: Operator, plan: Plan) -> bool:
 
 def add_bytes(resident: NDArray[np.int64], layout: Layout, itemsize: int) -> None:
     """Add the block of a layout to the bytes on each of its tiles."""
-    here = slice(layout.first_tile, layout.first_tile + layout.cells)
-    resident[here] += bytes_per_tile(layout, itemsize)
+    resident[layout.tiles.rows] += bytes_per_tile(layout, itemsize)
 
 
 def _windows_max(values: NDArray[np.int64], size: int) -> NDArray[np.int64]:

@@ -78,7 +78,7 @@ def _placed(
     """A tensor in the blocks of a layout, on tiles of their own."""
     size = max(CACHE_LINE, -(-layout.block_elements * values.dtype.itemsize // 8) * 8 + 8)
     blocks = Placed(
-        filled(any_bits(1, (layout.first_tile + layout.cells, size), np.uint8)),
+        filled(any_bits(1, (layout.tiles.end, size), np.uint8)),
         0,
         values.dtype,
         None if history is None else history.stamps[index],

@@ -61,7 +61,7 @@ def check(case: str, copy: Copy, in_units: bool = False) -> bool:
     for layout in copy.layouts:
         places.append(row)
         row += -(-layout.block_elements * copy.dtype.itemsize // 8) * 8 + 16
-    tiles = max(layout.first_tile + layout.cells for layout in copy.layouts)
+    tiles = max(layout.tiles.end for layout in copy.layouts)
     begun = any_bits(tiles, (tiles, row), np.uint8)
     actual, expected = filled(begun), filled(begun)
     *sources, target = _blocks(copy, actual, places)

@@ -176,7 +176,7 @@ def _copy_fault(moves: Sequence[Space] | None, step: ExecutedOp) -> Fault:
     found = mismatch(target, moved_tensor(dense, moves, target))
     if found is None:
         return ""
-    tile_number = step.result.layout.first_tile + found.tile
+    tile_number = step.result.layout.tiles.of(found.tile)
     return (
         f"{where}: element {list(found.index)} on tile {tile_number} is {found.actual!r}; need "
         f"{found.expected!r}"

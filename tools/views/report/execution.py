@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ....backends.prices.step_charges import Charged, StepCharge
 from ....backends.timeline import Skipped, timeline
 from ....dialects.tile import VerticesOp
 from ....dialects.variable import Variable
+from ....ir.geometry.tiles import Tiles
 from ....ir.provenance import line_of
 from ....ir.support.arrays import Integers
 from ....ir.upstream import ModuleOp
@@ -111,7 +111,7 @@ def _parts(
     number = 0
     for index, step in enumerate(steps):
         for each in step.operations:
-            first, tiles = _tiles_of(each.op, variables)
+            tiles = _tiles_of(each.op, variables)
             vertices = each.op if isinstance(each.op, VerticesOp) else None
             yield {
                 "part": number,
@@ -123,8 +123,8 @@ def _parts(
                 "codelet": "" if vertices is None else shown(codelet_name(vertices)),
                 "writes": shown(each.op.destination),
                 "times": step.price.times,
-                "first_tile": first,
-                "tiles": tiles,
+                "first_tile": tiles.first,
+                "tiles": tiles.count,
                 "vertices": 0
                 if vertices is None
                 else vertex_count(vertices.space.data, vertices.plan.data),
@@ -137,12 +137,11 @@ def _parts(
             number += 1
 
 
-def _tiles_of(op: Charged, variables: Mapping[str, Variable]) -> tuple[int, int]:
-    """The first tile that an operation writes to, and the number of tiles that it writes to."""
+def _tiles_of(op: Charged, variables: Mapping[str, Variable]) -> Tiles:
+    """The tiles that an operation writes to."""
     if isinstance(op, VerticesOp):
-        return op.plan.data.first_tile, prod(op.plan.data.split)
-    placed = variables[op.destination].placed
-    return placed.first_tile, placed.cells
+        return op.plan.data.tiles
+    return variables[op.destination].placed.tiles
 
 
 def execution_table(module: ModuleOp, steps: Sequence[StepCharge]) -> Table:
@@ -200,12 +199,12 @@ def _add_traffic(sums: NDArray[np.float64], carried: Carried, size: int) -> bool
         return True
     groups = len(sums)
     if carried.pairs > MOST_PAIRS:
-        first, of_first = shared.destination.first_tile, shared.source.first_tile
         sent = shared.sent.astype(np.float64)
         senders = np.bincount(
-            (np.arange(len(sent)) + of_first) // size, sent / max(sent.sum(), 1), groups
+            shared.source.tiles.of(np.arange(len(sent))) // size, sent / max(sent.sum(), 1), groups
         )
-        receivers = np.bincount((np.arange(len(received)) + first) // size, received, groups)
+        to = shared.destination.tiles.of(np.arange(len(received)))
+        receivers = np.bincount(to // size, received, groups)
         sums += np.outer(senders, receivers) * itemsize
         return False
     flows = carried.flows()

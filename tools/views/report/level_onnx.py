@@ -409,7 +409,7 @@ class _Level:
     def _variable_info(self, variable: str, name: str) -> onnx.ValueInfoProto:
         op = self.variables[variable]
         placed = op.placed
-        where = f"tiles {placed.first_tile} to {placed.first_tile + placed.cells - 1}, "
+        where = f"tiles {placed.tiles.first} to {placed.tiles.end - 1}, "
         where += f"{op.bytes_per_tile:,} bytes on each"
         start = getattr(op, "start", None)
         where += "" if start is None else f" at 0x{start:x}"

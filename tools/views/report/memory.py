@@ -54,8 +54,7 @@ class Lives:
                 numbers[v.symbol],
                 first,
                 last,
-                v.placed.first_tile,
-                v.placed.first_tile + v.placed.cells,
+                *v.placed.tiles.span,
                 v.bytes_per_tile,
             )
             for v, first, last in report.timeline.lives()
