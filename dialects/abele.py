@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 from typing import Generic, TypeVar, cast, get_args
 
 from xdsl.dialects.builtin import AnyFloat
@@ -21,7 +20,7 @@ from xdsl.irdl import irdl_attr_definition
 
 from ..ir.aliases import Aliased, parse_alias
 from ..ir.geometry.grid import Cut
-from ..ir.geometry.layout import Layout
+from ..ir.geometry.layout import Layout, placement_order, raw_layout
 from ..ir.geometry.space import (
     AccessMap,
     AxisMap,
@@ -33,7 +32,7 @@ from ..ir.geometry.space import (
     Relation,
     Space,
 )
-from ..ir.geometry.tiles import Tiles
+from ..ir.geometry.tiles import MOST_TILES, Tiles, check_spread
 from ..ir.printer import TextPrinter
 from ..ir.support.hash_once import hash_once
 from ..ir.support.number_formats import Overflow
@@ -57,10 +56,6 @@ def _parse_integer(parser: AttrParser) -> int:
     return value
 
 
-MOST_TILES = 1 << 31
-"""Tiles of a machine. Their numbers are multiplied with bytes, in 64-bit integers."""
-
-
 def _parse_tile(parser: AttrParser) -> int:
     """Parse an optional `at 3`, the number of a layout's or a plan's first tile; 0 if it is
     absent."""
@@ -70,6 +65,12 @@ def _parse_tile(parser: AttrParser) -> int:
     if not 0 <= tile <= MOST_TILES:
         parser.raise_error(f"at {tile}; need 0 to {MOST_TILES}")
     return tile
+
+
+def _parse_apart(parser: AttrParser) -> int:
+    """Parse an optional `apart 1472`, the distance in tiles from a chip to the next; 0 if it is
+    absent."""
+    return _parse_integer(parser) if parser.parse_optional_keyword("apart") else 0
 
 
 def _parse_list(parser: AttrParser, item: Callable[[], T]) -> tuple[T, ...]:
@@ -295,11 +296,13 @@ class LayoutAttr(_Value[Layout]):
             size = _parse_integer(parser)
             parts = _parse_integer(parser) if parser.parse_optional_keyword("by") else 1
             grain = _parse_integer(parser) if parser.parse_optional_keyword("grain") else 1
-            return Cut(size, parts, grain)
+            chips = _parse_integer(parser) if parser.parse_optional_keyword("across") else 1
+            return Cut(size, parts, grain, chips)
 
         grid = _parse_list(parser, cut)
         access = _parse_access(parser, {f"d{i}": i for i in range(len(grid))})
-        layout = Layout(grid, access, _parse_tile(parser))
+        layout = Layout(grid, access, _parse_tile(parser), _parse_apart(parser))
+        check_spread(layout.parts, layout.tiles.chips, layout.apart)
         layout.check_bounds()
         return layout
 
@@ -310,10 +313,12 @@ class LayoutAttr(_Value[Layout]):
             str(c.size)
             + (f" by {c.parts}" if c.parts > 1 else "")
             + (f" grain {c.grain}" if c.grain > 1 else "")
+            + (f" across {c.chips}" if c.chips > 1 else "")
             for c in layout.grid
         ]
         names = [f"d{i}" for i in range(len(layout.grid))]
         at = f" at {layout.first_tile}" if layout.first_tile else ""
+        at += f" apart {layout.apart}" if layout.apart else ""
         return f"[{', '.join(cuts)}] {_print_access(layout.access, names)}{at}"
 
 
@@ -504,6 +509,8 @@ class Plan:
         steps: parts of each dimension in time, one after another; () for one step.
         ring: for each dimension, the parallel dimension around whose tiles its steps rotate, so
             that no two of these tiles hold the same part; -1 for none, () if no dimension rotates.
+        across: the chips over which the parts of each dimension are spread; () for one chip.
+        apart: the distance in tiles from a chip to the next; 0 for one chip.
     """
 
     split: tuple[int, ...]
@@ -514,11 +521,41 @@ class Plan:
     combine: Plan | None = None
     steps: tuple[int, ...] = ()
     ring: tuple[int, ...] = ()
+    across: tuple[int, ...] = ()
+    apart: int = 0
 
     @cached_property
     def tiles(self) -> Tiles:
         """The tiles that hold the cells."""
-        return Tiles(self.first_tile, prod(self.split))
+        order = placement_order(len(self.split), self.order)
+        chips = tuple(self.across[d] for d in order) if self.across else ()
+        return Tiles(self.first_tile, tuple(self.split[d] for d in order), chips, self.apart)
+
+    @property
+    def stacked(self) -> Plan:
+        """The same cells, with cell c on tile c."""
+        if not (self.first_tile or self.across):
+            return self
+        return replace(self, first_tile=0, across=(), apart=0)
+
+    @property
+    def cells(self) -> Plan:
+        """The plan reduced to what decides where the cells of a step lie."""
+        if not (self.method or self.workers or self.combine):
+            return self
+        return replace(self, method="", workers=(), combine=None)
+
+    def layout(self, dims: tuple[Dim, ...], access: AccessMap) -> Layout:
+        """The layout of an operand or result, with every dimension of the space kept."""
+        return raw_layout(
+            dims,
+            access,
+            self.split,
+            self.order,
+            self.first_tile,
+            across=self.across,
+            apart=self.apart,
+        )
 
     def __post_init__(self) -> None:
         for what, parts in (
@@ -536,6 +573,7 @@ class Plan:
             raise ValueError(f"order {list(self.order)}; need 0 or more")
         if not 0 <= self.first_tile <= MOST_TILES:
             raise ValueError(f"at {self.first_tile}; need 0 to {MOST_TILES}")
+        check_spread(self.split, self.across, self.apart)
 
 
 @irdl_attr_definition
@@ -560,8 +598,10 @@ class PlanAttr(_Value[Plan]):
         workers = _parse_integers(parser) if parser.parse_optional_keyword("workers") else ()
         steps = _parse_integers(parser) if parser.parse_optional_keyword("steps") else ()
         ring = _parse_integers(parser) if parser.parse_optional_keyword("ring") else ()
+        across = _parse_integers(parser) if parser.parse_optional_keyword("across") else ()
+        apart = _parse_apart(parser)
         combine = cls.parse_value(parser) if parser.parse_optional_keyword("combine") else None
-        return Plan(split, order, first, method, workers, combine, steps, ring)
+        return Plan(split, order, first, method, workers, combine, steps, ring, across, apart)
 
     def text(self) -> str:
         """The text between the brackets."""
@@ -574,6 +614,7 @@ class PlanAttr(_Value[Plan]):
             text += f" workers {_print_integers(p.workers)}" if p.workers else ""
             text += f" steps {_print_integers(p.steps)}" if p.steps else ""
             text += f" ring {_print_integers(p.ring)}" if p.ring else ""
+            text += f" across {_print_integers(p.across)} apart {p.apart}" if p.across else ""
             return text + (f" combine {plan(p.combine)}" if p.combine else "")
 
         return plan(self.data)

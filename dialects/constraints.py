@@ -227,7 +227,7 @@ def _named(op: CopyOp | VerticesOp, known: Mapping[str, Variable]) -> tuple[Vari
         if isinstance(op, VerticesOp) and op.generators is not None:
             plan = op.plan.data
             held = known[op.generators.string_value()]
-            verify_generators(held, plan.first_tile + prod(plan.split))
+            verify_generators(held, plan.tiles.end)
         return [known[name] for name in op.sources], [known[name] for name in op.destinations]
     except KeyError as error:
         (name,) = error.args

@@ -30,7 +30,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure, SymbolOpInterface
 
 from ..ir.aliases import parse_alias
-from ..ir.geometry.layout import Layout, canonical, raw_layout
+from ..ir.geometry.layout import Layout, canonical
 from ..ir.geometry.space import AccessMap, Space
 from ..ir.printer import TextPrinter
 from ..ir.tensor_type import tensor_type
@@ -107,7 +107,7 @@ def partition_type(value: SSAValue) -> PartitionTensor:
 
 def access_layout(space: Space, access: AccessMap, plan: Plan) -> Layout:
     """The layout that a plan gives an operand or result of a space."""
-    return canonical(raw_layout(space.dims, access, plan.split, plan.order, plan.first_tile))
+    return canonical(plan.layout(space.dims, access))
 
 
 def verify_cut(structure: Structure, plan: Plan) -> None:

@@ -307,16 +307,18 @@ class OutputOp(IRDLOperation):
 
 
 SYNC_ZONES = ("internal", "external", "all")
-"""internal: the tiles of each chip; external: the host takes part; all: the tiles of all chips."""
+"""internal: the tiles of each chip; external: the host too, and the tiles of all chips; all: the
+tiles of all chips."""
 
 
-def zone_of(*, host: bool) -> str:
-    """The zone of a superstep's sync within a chip.
+def zone_of(*, host: bool, chips: bool = False) -> str:
+    """The zone of a superstep's sync.
 
     Args:
         host: whether it takes part.
+        chips: whether words travel between chips.
     """
-    return SYNC_ZONES[host]
+    return "all" if chips and not host else SYNC_ZONES[host]
 
 
 @irdl_op_definition
@@ -326,8 +328,8 @@ class SyncOp(IRDLOperation):
     Example: tile.sync "internal".
 
     Attributes:
-        zone: internal, the tiles of each chip alone; external, the host too; all, the tiles of all
-            chips.
+        zone: internal, the tiles of each chip alone; all, the tiles of all chips; external, these
+            and the host.
     """
 
     name = "tile.sync"

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation
 
+from ..backends.prices.price import goes_between, variables_of
 from ..dialects import tile
 from ..dialects.levels import TILE
 from ..dialects.superstep import conflict
-from ..dialects.tile import zone_of
+from ..dialects.variable import Variable
 from ..ir.provenance import locate, origin, place
 from ..ir.support.errors import InputError
 from ..ir.support.unused_names import UnusedNames
 from ..ir.upstream import Context, ModuleOp, ModulePass
+from .plans.planned import TARGET, target_of
 from .schedule_supersteps import SUPERSTEP, scheduled_blocks
 
 
@@ -23,7 +25,7 @@ from .schedule_supersteps import SUPERSTEP, scheduled_blocks
 class GroupSupersteps(ModulePass):
     """Group operations with the same number into a superstep: sync, copies, vertices.
 
-    tile -> tile.
+    tile -> tile. The tiles of all chips meet before words travel between chips.
 
         tile.copy [@x] -> @in {superstep = 0 : i64}
         tile.compute_set @y { tile.vertices ... } {superstep = 0 : i64}
@@ -40,9 +42,24 @@ class GroupSupersteps(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
         names = UnusedNames()
+        target = target_of(op) if TARGET in op.attributes else None
+        chip_tiles = target.tiles_per_chip if target is not None and target.chips > 1 else 0
+        variables = variables_of(op)
         for block in list(scheduled_blocks(op)):
             for group in _groups(block):
-                _group(group, names)
+                _group(group, names, _zone(group, variables, chip_tiles))
+
+
+def _zone(group: Sequence[Operation], variables: Mapping[str, Variable], chip_tiles: int) -> str:
+    """The zone of the sync of a superstep.
+
+    Args:
+        chip_tiles: the tiles of a chip; 0 if there is one chip.
+    """
+    host = any(isinstance(op, tile.InputOp | tile.OutputOp) for op in group)
+    copies = (op for op in group if isinstance(op, tile.CopyOp))
+    between = bool(chip_tiles) and any(goes_between(op, variables, chip_tiles) for op in copies)
+    return tile.zone_of(host=host, chips=between)
 
 
 def _groups(block: Block) -> list[list[Operation]]:
@@ -60,14 +77,13 @@ def _groups(block: Block) -> list[list[Operation]]:
     return groups
 
 
-def _group(group: Sequence[Operation], names: UnusedNames) -> None:
+def _group(group: Sequence[Operation], names: UnusedNames, zone: str) -> None:
     """Move a group into a superstep at the place of its first operation."""
     _check_at_once(group)
     block = group[0].parent
     assert block is not None
     before, last = group[0], group[-1]
-    host = any(isinstance(op, tile.InputOp | tile.OutputOp) for op in group)
-    sync = tile.SyncOp(zone_of(host=host))
+    sync = tile.SyncOp(zone)
     step = tile.SuperstepOp(names.unused(_name(last)), [sync])
     locate(step, last)
     block.insert_op_before(step, before)

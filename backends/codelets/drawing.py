@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.scalar_functions import BY_WORD, DRAWN
 from ...dialects.structured import FURTHER, Body, Stage
+from ...ir.geometry.tiles import Tiles
 from ...ir.support.strided import as_strided
 from ...ir.support.xoroshiro import States, next_numbers
 from .calls import Array, Call
@@ -83,20 +84,31 @@ def inserted(items: Sequence[_T], places: Sequence[int], more: Sequence[_T]) -> 
     return tuple(found)
 
 
+class Generators(NamedTuple):
+    """The generators from which a vertex set draws.
+
+    Attributes:
+        states: of the workers of each tile, a view of where they live.
+        tiles: those of the cells.
+    """
+
+    states: States
+    tiles: Tiles
+
+
 def drawing_cells(
-    cells: Cells, tiles: NDArray[np.int64], generators: States
+    cells: Cells, numbers: NDArray[np.int64], generators: Generators
 ) -> tuple[Cells, list[Call]]:
     """Cells whose roundings take words, and the calls that draw them.
 
     Args:
-        tiles: the tile of each cell of the class.
-        generators: a view of where they live.
+        numbers: of the cells of the class.
     """
     places = words_places(cells.body, cells.own_operands)
     if not places:
         return cells, []
     once = cells.result_once
-    grid, sizes = once.shape[: tiles.ndim], once.shape[tiles.ndim :]
+    grid, sizes = once.shape[: numbers.ndim], once.shape[numbers.ndim :]
     words = np.zeros((len(places), *grid, *sizes), np.uint32)
     # Along the reduction dimensions all points have one result, and so one word.
     views = [
@@ -107,7 +119,8 @@ def drawing_cells(
         )
         for i in range(len(places))
     ]
-    drawing = _Drawing(generators, tiles.reshape(-1), _ranks(once, tiles.ndim), words)
+    tiles = generators.tiles.of(numbers.reshape(-1))
+    drawing = _Drawing(generators.states, tiles, _ranks(once, numbers.ndim), words)
     stamps = inserted(cells.stamps, places, [None] * len(places)) if cells.stamps else ()
     made = replace(
         cells,

@@ -14,16 +14,15 @@ from ...dialects.coordinates import coordinate_dtypes
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.blocks import Memory, fill_of, iteration_view
 from ...ir.geometry.grid import Run, shape_classes
-from ...ir.geometry.layout import Layout, placement_order, raw_layout
+from ...ir.geometry.layout import Layout, placement_order
 from ...ir.geometry.space import Position, positions_of
 from ...ir.support.strided import as_strided
-from ...ir.support.xoroshiro import States
 from .calls import Array, Call, Scratch, run_calls
 from .cells import Cells
 from .chain import Codelet, chained
 from .combiners import combined
 from .contraction import contraction
-from .drawing import drawing_cells
+from .drawing import Generators, drawing_cells
 from .elementwise import elementwise
 from .indices import HeldIndices, check_indices
 from .lookup import begin, lookup
@@ -111,10 +110,7 @@ class VertexSet:
         for d, dim in enumerate(space.dims):
             if dim.kind != "reduction" and dim.size > plan.split[d] and d not in written:
                 raise ValueError(f"dimension {dim.name}: its {dim.size} points write one element")
-        layouts = [
-            raw_layout(space.dims, access, plan.split, plan.order, plan.first_tile)
-            for access in (*space.operands, *space.results)
-        ]
+        layouts = [plan.layout(space.dims, access) for access in (*space.operands, *space.results)]
         order = placement_order(len(space.dims), plan.order)
         return VertexSet(structure, tuple(order), tuple(layouts))
 
@@ -208,13 +204,12 @@ class VertexSet:
             strides[at], strides[rank + at] = step * run.size, step
         return as_strided(numbers[first:], shape, [each * dtype.itemsize for each in strides])
 
-    def tiles(self, cls: tuple[Run, ...]) -> NDArray[np.int64]:
-        """The tile of each cell of a shape class."""
-        layout = self.layouts[-1]
-        tiles = np.array(layout.first_tile, np.int64)
-        for run, weight in zip(cls, layout.weights, strict=True):
-            tiles = tiles[..., None] + (run.first + np.arange(run.count)) * weight
-        return tiles
+    def numbers(self, cls: tuple[Run, ...]) -> NDArray[np.int64]:
+        """The number of each cell of a shape class."""
+        numbers = np.array(0, np.int64)
+        for run, weight in zip(cls, self.layouts[-1].weights, strict=True):
+            numbers = numbers[..., None] + (run.first + np.arange(run.count)) * weight
+        return numbers
 
     def points(self, cls: tuple[Run, ...]) -> list[Array]:
         """The numbers of the points of a shape class along each dimension; they broadcast to the
@@ -237,7 +232,7 @@ def bind_vertices(
     result: Placed,
     scratch: Scratch,
     further: Sequence[Placed] = (),
-    generators: States | None = None,
+    generators: Generators | None = None,
 ) -> list[Call]:
     """The calls that compute a vertex set, on views of these operands and this result.
 
@@ -254,7 +249,7 @@ def bind_vertices(
         cells = vertices.cells(cls, operands, result, further)
         if cells is not None:
             if generators is not None:
-                cells, drawn = drawing_cells(cells, vertices.tiles(cls), generators)
+                cells, drawn = drawing_cells(cells, vertices.numbers(cls), generators)
                 calls += drawn
             calls += chained(codelet_of(cells), cells, scratch)
     return calls

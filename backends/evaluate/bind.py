@@ -6,7 +6,6 @@ Operations of tile and exchange are the same here. Only the variables know where
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,8 +14,8 @@ from ...dialects.generators import GENERATOR_BYTES
 from ...dialects.tile import CopyOp, VerticesOp
 from ...dialects.variable import Variable
 from ...ir.support.strided import as_strided
-from ...ir.support.xoroshiro import States
 from ..codelets.calls import Call, Scratch
+from ..codelets.drawing import Generators
 from ..codelets.numerics import bind_vertices
 from .blocks import Blocks, bind_copy
 
@@ -39,37 +38,33 @@ def calls_of_vertices(
     blocks: Mapping[str, Blocks],
     scratch: Scratch,
     *,
-    first_tile: int | None = None,
+    stacked: bool = False,
 ) -> list[Call]:
     """The calls of a vertex set.
 
     Raises VerifyException for an operation that does not suit its variables.
 
     Args:
-        first_tile: the tile where its memory begins, if not the first tile of the machine.
+        stacked: whether the memory of each variable has a row a cell, and not a row a tile.
     """
     verify_use(op, variables)
     plan = op.plan.data
     result, *further = (blocks[name].placed for name in op.destinations)
-    generators = generators_of(op, variables, blocks)
-    if first_tile is not None:
-        generators = None if generators is None else generators[plan.first_tile - first_tile :]
-        plan = replace(plan, first_tile=first_tile)
     return bind_vertices(
         op.structure(),
-        plan,
+        plan.stacked if stacked else plan,
         [blocks[name].placed for name in op.sources],
         result,
         scratch,
         further,
-        generators,
+        generators_of(op, variables, blocks),
     )
 
 
 def generators_of(
     op: VerticesOp, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks]
-) -> States | None:
-    """A view of the generators from which a vertex set draws; None if it names none."""
+) -> Generators | None:
+    """The generators from which a vertex set draws; None if it names none."""
     if op.generators is None:
         return None
     name = op.generators.string_value()
@@ -78,4 +73,5 @@ def generators_of(
     end = placed.address + workers * GENERATOR_BYTES
     whole = placed.memory[:tiles, placed.address : end].view(np.uint64)
     row, word = whole.strides
-    return as_strided(whole, (tiles, workers, 2), (row, 2 * word, word))
+    states = as_strided(whole, (tiles, workers, 2), (row, 2 * word, word))
+    return Generators(states, op.plan.data.tiles)

@@ -88,7 +88,7 @@ def _sending_tiles(
         memory = np.empty((layout.cells, max(layout.block_elements, 1)), np.int32)
         memory[...] = layout.tiles.of(np.arange(layout.cells))[:, None] + 1
         placed = Placed(memory.view(np.uint8), 0, np.dtype(np.int32))
-        return Blocks(placed, replace(layout, access=_unfilled(layout.access), first_tile=0))
+        return Blocks(placed, replace(layout.stacked, access=_unfilled(layout.access)))
 
     received = numbered(target)
     numbers = received.placed.memory.view(np.int32)

@@ -60,7 +60,7 @@ def stacked_blocks(layout: Layout, tensor: TensorType) -> Blocks:
     dtype = numpy_dtype(tensor.element_type)
     row = bytes_per_tile(layout, dtype.itemsize)
     memory = np.full((layout.cells, max(row, ALIGNMENT)), 0xFF, np.uint8)
-    return Blocks(Placed(memory, 0, dtype), replace(layout, first_tile=0))
+    return Blocks(Placed(memory, 0, dtype), layout.stacked)
 
 
 def run_partition(
@@ -148,7 +148,7 @@ class _Evaluator:
         with naming_index_faults(op):
             run_vertices(
                 op.structure(),
-                replace(op.plan.data, first_tile=0),
+                op.plan.data.stacked,
                 [o.blocks.placed for o in operands],
                 *(result.blocks.placed for result in results),
             )

@@ -109,7 +109,7 @@ class _Evaluator:
         if calls is None:
             # Each variable has an array of its own, whose first row is its first cell.
             calls = self.bound[op] = calls_of_vertices(
-                op, self.variables, self.blocks, self.scratch, first_tile=0
+                op, self.variables, self.blocks, self.scratch, stacked=True
             )
         with naming_index_faults(op):
             run_calls(calls)

@@ -32,10 +32,13 @@ class Fabric:
 
     Attributes:
         kind: the name of the class in `exchange.fabric`. A subclass sets it.
+        several_chips: whether its price of an exchange holds if the tiles are those of several
+            chips.
     """
 
     kind: ClassVar[str] = ""
     kind_key: ClassVar[str] = "fabric"
+    several_chips: ClassVar[bool] = True
 
     send_bytes_per_cycle: float = fact(
         4.0, PUBLISHED, "Target::getExchangeBytesPerCycle in ipu-stack", (1e-3, 1e6)

@@ -34,6 +34,8 @@ class Mesh(Fabric):
     """
 
     kind: ClassVar[str] = "mesh"
+    # Columns would go on from one chip to the next.
+    several_chips: ClassVar[bool] = False
 
     pair_factor: float = fact(1.0, ASSUMED, "every tile has a port of its own", (1, 2))
     rows: int = fact(23, ASSUMED, "as many tiles in a column as IPU21 has, ipu-stack", (1, 1e6))

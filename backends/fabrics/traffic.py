@@ -146,7 +146,7 @@ def _joined(flows: Sequence[Flows]) -> Flows:
 
 def _come_from_elsewhere(shared: Overlap, source: Integers, destination: Integers) -> Integers:
     """The pairs of cells whose elements travel: a tile reads what a replica of its own holds."""
-    own = destination + (shared.destination.first_tile - shared.source.first_tile)
-    has = (own >= 0) & (own < shared.source.cells)
+    own = shared.source.tiles.cells_on(shared.destination.tiles.of(destination))
+    has = own >= 0
     first = first_replicas(shared.source)[np.where(has, own, 0)]
     return np.flatnonzero(~(has & (first == source)))

@@ -89,7 +89,7 @@ class SetColumns:
         dtypes = [v.dtype for v in operands_of(op, variables)]
         self._parts = dim_parts(structure.space, plan)
         self._workers = target.workers if plan.workers else 0
-        self._first_tile = plan.first_tile
+        self._tiles = plan.tiles
         self._sizes = [distinct(part.last - part.first) for part in self._parts]
         grid = np.meshgrid(*self._sizes, indexing="ij")
         sizes = np.stack([g.ravel() for g in grid], axis=1) if grid else np.zeros((1, 0), np.int64)
@@ -107,10 +107,10 @@ class SetColumns:
     def _numbers(self, split: Sequence[int], order: tuple[int, ...]) -> tuple[_Numbers, _Numbers]:
         """The parts along the outer dimensions, and those along the inner dimensions."""
         placed = placement_order(len(split), order)
-        tiles = {d: prod(split[e] for e in placed[k + 1 :]) for k, d in enumerate(placed)}
+        tiles = {d: self._tiles.along(k) for k, d in enumerate(placed)}
         dims = [
             _Numbers(
-                part.cell * tiles[d],
+                tiles[d][part.cell],
                 np.searchsorted(sizes, part.last - part.first)
                 * prod(len(s) for s in self._sizes[d + 1 :]),
                 part.thread,
@@ -134,7 +134,7 @@ class SetColumns:
             done = here.stop
             column = {name: array[here].reshape(shape) for name, array in into.items()}
             np.add.outer(
-                (outer.tile[rows] + self._first_tile).astype(column["tile"].dtype),
+                (outer.tile[rows] + self._tiles.first).astype(column["tile"].dtype),
                 inner.tile[columns].astype(column["tile"].dtype),
                 out=column["tile"],
             )

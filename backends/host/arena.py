@@ -51,8 +51,9 @@ class Life:
 
     @property
     def size(self) -> int:
-        """Bytes on all of its tiles."""
-        return self.pitch * self.variable.placed.cells
+        """Bytes from its first tile to its last."""
+        first, end = self.variable.placed.tiles.span
+        return self.pitch * (end - first)
 
     @property
     def before(self) -> int:

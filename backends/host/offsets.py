@@ -54,7 +54,7 @@ def parts_along(layout: Layout, axis: int) -> tuple[Table, Table, Table]:
     tiles = np.zeros((1,) * len(layout.grid), np.int64)
     for d, _ in layout.access.axes[axis].terms:
         shape = [-1 if i == d else 1 for i in range(len(layout.grid))]
-        tiles = tiles + (np.arange(layout.parts[d]) * layout.weights[d]).reshape(shape)
+        tiles = tiles + layout.tiles.along(d).reshape(shape)
     return np.broadcast_to(tiles, starts.shape).ravel(), starts.ravel(), counts.ravel()
 
 

@@ -69,7 +69,7 @@ def bind_reduce_scatter(
     source_layout, target_layout = partials.layout, gathered.layout
     axes = [axis for _, axis in merged]
     sizes = [structure.space.dims[d].size for d, _ in merged]
-    if source_layout.shape != target_layout.shape:
+    if source_layout.shape != target_layout.shape or source_layout.apart or target_layout.apart:
         return None
     if source_layout.replica_dims or not source_layout.is_partition:
         return None
@@ -94,7 +94,7 @@ def bind_reduce_scatter(
         source = Blocks(_room(once, scratch), once)
         calls.append(_merge_call(structure, partials, source, dims))
     grid, access = _cut_once(target_layout, merged_in), _once(target_layout.access, axes)
-    first = Layout(grid, access, target_layout.first_tile)
+    first = Layout(grid, access, target_layout.first_tile, target_layout.apart)
     calls += bind_copy([source], None, replace(gathered, layout=first), scratch)
     operands = [blocks[name].placed for name in vertices.sources]
     result = blocks[vertices.destination].placed

@@ -155,7 +155,10 @@ def _replicas(
     dims = layout.replica_dims
     sizes = [layout.parts[d] for d in dims]
     parts = np.indices(sizes).reshape(len(dims), prod(sizes))
-    on = (np.array([layout.weights[d] for d in dims], np.int64) @ parts * row)[1:]
+    on = np.zeros(prod(sizes), np.int64)
+    for d, part in zip(dims, parts, strict=True):
+        on += layout.tiles.along(d)[part] * row
+    on = on[1:]
     by_run = table[whole[cell] == 0]
     runs = np.zeros((len(by_run), RUN_FIELDS), np.int64)
     runs[:, [RUN_TARGET, RUN_ROWS]] = by_run[:, [RUN_TARGET, RUN_ROWS]]

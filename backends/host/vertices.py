@@ -12,12 +12,11 @@ from ...ir.geometry.blocks import iteration_view
 from ...ir.geometry.grid import Run
 from ...ir.geometry.layout import Layout
 from ...ir.support.strided import as_strided
-from ...ir.support.xoroshiro import States
 from ..codelets.calls import Array, Call, Index, Scratch
 from ..codelets.cells import Cells
 from ..codelets.chain import Codelet, chained
 from ..codelets.contraction import adding_dtype, is_short, roles, terms
-from ..codelets.drawing import drawing_cells, inserted, words_places
+from ..codelets.drawing import Generators, drawing_cells, inserted, words_places
 from ..codelets.numerics import Kind, Placed, VertexSet, codelet_of, index_checks, kind_of
 from ..codelets.reduction import merged_points, walks
 from .bound_products import join_products
@@ -47,7 +46,7 @@ def bind_vertices(
     scratch: Scratch,
     equal: Collection[int] = (),
     further: Sequence[Placed] = (),
-    generators: States | None = None,
+    generators: Generators | None = None,
 ) -> BoundVertices:
     """The calls that compute a vertex set, on views of these operands and this result.
 
@@ -83,7 +82,7 @@ def bind_vertices(
         if plain is None:
             continue
         if generators is not None:
-            plain, drawn = drawing_cells(plain, vertices.tiles(cls), generators)
+            plain, drawn = drawing_cells(plain, vertices.numbers(cls), generators)
             calls += drawn
         firsts = tuple(
             view

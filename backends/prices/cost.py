@@ -26,8 +26,15 @@ Cycles = NDArray[np.int64]
 
 
 def exchange_cycles(traffic: Traffic, target: Target) -> Cycles:
-    """Cycles of an exchange on each tile, without the sync: (tiles,). The fabric prices it."""
-    return target.exchange.exchange_cycles(traffic)
+    """Cycles of an exchange on each tile, without the sync: (tiles,).
+
+    The fabric prices what happens on each chip. A tile that sends to another chip, or receives from
+    one, also waits for the links between them.
+    """
+    own = target.exchange.exchange_cycles(traffic)
+    if target.chips == 1:
+        return own
+    return np.maximum(own, target.links.waiting_cycles(traffic, target.tiles, target.clock_hz))
 
 
 def least_exchange_cycles(
@@ -65,9 +72,12 @@ def sync_cycles(target: Target, zone: str = "internal") -> int:
     """Cycles for the tiles of a zone to meet, once per superstep.
 
     Args:
-        zone: one of SYNC_ZONES.
+        zone: one of SYNC_ZONES. The tiles of all chips take longer than those of one.
     """
-    return target.exchange.meeting_cycles(zone)
+    own = target.exchange.meeting_cycles(zone)
+    if zone == "internal":
+        return own
+    return own + ceil(target.links.meeting_seconds() * target.clock_hz)
 
 
 def host_cycles(moved_bytes: int, target: Target) -> int:

@@ -362,6 +362,19 @@ def copy_overlaps(op: CopyOp, variables: Mapping[str, Variable]) -> list[Overlap
     ]
 
 
+def goes_between(op: CopyOp, variables: Mapping[str, Variable], chip_tiles: int) -> bool:
+    """Whether a copy moves elements from one chip to another.
+
+    Args:
+        chip_tiles: the tiles of a chip.
+    """
+    for shared in copy_overlaps(op, variables):
+        flows = Carried(shared, 1).flows()
+        if np.any(flows.source // chip_tiles != flows.destination // chip_tiles):
+            return True
+    return False
+
+
 @dataclass(frozen=True, eq=False)
 class Charge:
     """What each tile does in a superstep; each array is (tiles,), and operations add to it.
@@ -487,7 +500,8 @@ def _shares_bus_alike(layout: Layout) -> bool | None:
     last = layout.split_dims[-1]
     if last not in layout.replica_dims:
         return False
-    return True if layout.parts[last] % 2 == layout.first_tile % 2 == 0 else None
+    numbers = layout.first_tile, layout.apart, layout.parts[last] // layout.grid[last].chips
+    return None if any(n % 2 for n in numbers) else True
 
 
 @lru_cache(maxsize=4096)
@@ -495,10 +509,8 @@ def _shares_bus(layout: Layout) -> NDArray[np.bool_]:
     """Whether the other tile of each cell's pair holds the same block: (cells,)."""
     own = tuple(d for d in layout.split_dims if d not in layout.replica_dims)
     block = parts_of_cells(layout.parts, own)
-    cells = np.arange(layout.cells)
-    partner = ((cells + layout.first_tile) ^ 1) - layout.first_tile
-    inside = (partner >= 0) & (partner < layout.cells)
-    return inside & (block[np.where(inside, partner, 0)] == block)
+    partner = layout.tiles.cells_on(layout.tiles.of(np.arange(layout.cells)) ^ 1)
+    return (partner >= 0) & (block[np.maximum(partner, 0)] == block)
 
 
 @lru_cache(maxsize=4096)

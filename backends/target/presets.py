@@ -21,7 +21,7 @@ class Own:
     source: str
 
 
-PRESET_VALUES: Mapping[str, Mapping[str, Own]] = {
+_CHIPS: Mapping[str, Mapping[str, Own]] = {
     # Mk1's memory at Mk2's rates, on few tiles: for tests, and for looking closely.
     "tiny": {
         "tiles": Own(4, "assumed: small enough to look at every tile"),
@@ -64,7 +64,46 @@ PRESET_VALUES: Mapping[str, Mapping[str, Own]] = {
         "exchange.fabric": Own("mesh", "assumed: Mk2 has no such fabric"),
     },
 }
+
+
+def _several(base: str, tiles: int, chips: int, topology: str, **facts: Own) -> dict[str, Own]:
+    """The values of several chips that links join.
+
+    Args:
+        tiles: of a chip.
+        facts: of the links.
+    """
+    which = f"{chips} chips of {base}"
+    return {
+        **_CHIPS[base],
+        "tiles": Own(chips * tiles, f"published: arithmetic, {which}"),
+        "links.topology": Own(topology, f"published: how {which} are joined"),
+        "links.chips": Own(chips, f"published: {which}"),
+        **{f"links.{key}": own for key, own in facts.items()},
+    }
+
+
+_MK2_LINK = "assumed: 10 links of 32 GB/s at 0.85 (secondary text), shared as on Mk1"
+_MK2_LINKS = {"rung_gbytes": Own(108.8, _MK2_LINK), "rail_gbytes": Own(54.4, _MK2_LINK)}
+
+PRESET_VALUES: Mapping[str, Mapping[str, Own]] = {
+    **_CHIPS,
+    "mk1x2": _several("mk1", 1216, 2, "ladder"),
+    "mk1x4": _several("mk1", 1216, 4, "ladder"),
+    "mk1x16": _several("mk1", 1216, 16, "ladder"),
+    "mk2x4": _several("mk2", 1472, 4, "ladder", **_MK2_LINKS),
+    "bow-pod16": _several("bow", 1472, 16, "ladder", **_MK2_LINKS),
+    "bow-pod64": _several("bow", 1472, 64, "torus", **_MK2_LINKS),
+    "bow-pod256": _several("bow", 1472, 256, "pod", **_MK2_LINKS),
+    "c600x2": _several("c600", 1472, 2, "ladder", **_MK2_LINKS),
+}
 """By preset and dotted key, the values that are its own."""
+
+CHIP_OF: Mapping[str, str] = {
+    name: next((chip for chip in _CHIPS if name.startswith((f"{chip}x", f"{chip}-"))), name)
+    for name in PRESET_VALUES
+}
+"""The preset of one chip of each preset; itself if it has one chip."""
 
 WITHOUT_CHIP = ("tiny", "mesh")
 """The presets that stand for no chip, and may have any number of tiles. The tiles of every other

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
@@ -45,6 +45,8 @@ from ..facts import (
     Vector,
     fact,
 )
+from ..links.links import Links
+from ..links.table import TOPOLOGIES, topology_named
 from .dotted_keys import facts_by_key, flattened, nested, values_by_key, with_values
 from .presets import DEFAULT_TARGET as DEFAULT_TARGET
 from .presets import PRESET_SOURCES, PRESET_VALUES, WITHOUT_CHIP
@@ -74,7 +76,9 @@ class Target:
         base: the preset it started from.
         name: what reports call it (letters, digits, `_.-`).
         exchange: the fabric, which prices exchanges and syncs.
+        tiles: of all chips.
         units: what computes contractions; they decide which methods the machine has.
+        links: how many chips there are, and what joins them.
     """
 
     base: str
@@ -85,6 +89,7 @@ class Target:
     memory: Memory = field(default=Memory())
     code: Code = field(default=Code())
     exchange: Fabric = field(default=Crossbar())
+    links: Links = field(default=Links())
     units: tuple[Unit, ...] = (Amp(), Slic(), Mac(), Outer())
     vector: Vector = field(default=Vector())
     reduction: Reduction = field(default=Reduction())
@@ -102,11 +107,33 @@ class Target:
             problem = "" if path in _CHOICES else _problem(path, value, known)
             if problem:
                 raise InputError(f"target {self.name!r}: {problem}")
+        if problem := self._problem_of_chips():
+            raise InputError(f"target {self.name!r}: {problem}")
         if self.memory.reserved_bytes >= self.memory.bytes_per_tile:
             raise InputError(
                 f"target {self.name!r}: memory.reserved_bytes: {self.memory.reserved_bytes}; "
                 f"need less than memory.bytes_per_tile: {self.memory.bytes_per_tile}"
             )
+
+    def _problem_of_chips(self) -> str:
+        """Why the machine cannot have its number of chips; "" if it can."""
+        if self.links.problem:
+            return f"links.chips: {self.links.problem}"
+        if self.links.chips > 1 and not self.exchange.several_chips:
+            return f"links.chips: {self.links.chips} with a {self.exchange.kind}; need one chip"
+        if self.tiles % self.links.chips:
+            return f"tiles: {self.tiles} on {self.links.chips} chips; need a multiple"
+        return ""
+
+    @property
+    def chips(self) -> int:
+        """The number of chips."""
+        return self.links.chips
+
+    @property
+    def tiles_per_chip(self) -> int:
+        """The tiles of one chip. Tile t is on chip t // tiles_per_chip."""
+        return self.tiles // self.links.chips
 
     @property
     def bytes_per_tile(self) -> int:
@@ -179,21 +206,19 @@ class Target:
         return 1 if units is None else units.in_grain
 
     @property
-    def chips(self) -> int:
-        """How many chips of the preset have as many tiles; 1 for a preset that is no chip."""
-        if self.base in WITHOUT_CHIP:
-            return 1
-        return -(-self.tiles // PRESETS[self.base].tiles)
-
-    @property
     def unpriced(self) -> str:
         """What no price of a program on this target includes, in a sentence; "" if there is
         nothing to say."""
-        if self.chips == 1:
+        if self.base in WITHOUT_CHIP:
             return ""
+        own = PRESETS[self.base].tiles_per_chip
+        if self.tiles_per_chip <= own:
+            return ""
+        have = -(-self.tiles_per_chip // own)
         return (
-            f"{self.label()} has as many tiles as {self.chips} chips, and no links between chips "
-            "are priced: cycles are those of one chip of that size"
+            f"{self.label()} has as many tiles as {have} chips, and no links between them are "
+            "priced: cycles are those of one chip of that size; give it links.chips and "
+            "links.topology to price links"
         )
 
     def uncalibrated(self) -> Target:
@@ -203,7 +228,7 @@ class Target:
     def overrides(self) -> dict[str, object]:
         """The values that differ from the preset, by dotted key, sorted."""
         preset = _preset(self.base)
-        usual = dict(_flat(_with_classes(preset, type(self.exchange), _classes(self.units))))
+        usual = dict(_flat(_with_classes(preset, _Classes.of(self))))
         usual |= {key: value for key, value in _flat(preset) if key in _CHOICES}
         return {key: value for key, value in sorted(_flat(self)) if value != usual[key]}
 
@@ -289,8 +314,12 @@ class Target:
 
 # Which keys and values a target has.
 
-_FABRIC, _UNITS = "exchange.fabric", "units"
-_CHOICES = (_FABRIC, _UNITS)
+_FABRIC, _UNITS, _LINKS = "exchange.fabric", "units", "links.topology"
+_CHOICES: Mapping[str, Mapping[str, object]] = {
+    _FABRIC: FABRICS,
+    _UNITS: UNITS,
+    _LINKS: TOPOLOGIES,
+}
 """The keys that name classes of parts. The other keys of such a part follow from its class."""
 
 Facts = Mapping[str, tuple[type, Mapping[str, Any]]]
@@ -301,19 +330,28 @@ def _flat(target: Target) -> Iterator[tuple[str, object]]:
     return (pair for pair in values_by_key(target) if pair[0] != "base")
 
 
-_FACTS: dict[tuple[type, ...], Facts] = {}
+class _Classes(NamedTuple):
+    """The classes of the parts whose class a target names."""
+
+    exchange: type[Fabric]
+    units: tuple[type[Unit], ...]
+    links: type[Links]
+
+    @staticmethod
+    def of(target: Target) -> _Classes:
+        units = tuple(type(each) for each in target.units)
+        return _Classes(type(target.exchange), units, type(target.links))
+
+
+_FACTS: dict[_Classes, Facts] = {}
 
 
 def _facts(target: Target) -> Facts:
     """The type and metadata of every number, by dotted key."""
-    classes = type(target.exchange), *_classes(target.units)
+    classes = _Classes.of(target)
     if classes not in _FACTS:
         _FACTS[classes] = dict(facts_by_key(target))
     return _FACTS[classes]
-
-
-def _classes(units: tuple[Unit, ...]) -> tuple[type[Unit], ...]:
-    return tuple(type(each) for each in units)
 
 
 Refuse = Callable[[str, str], InputError]
@@ -328,18 +366,22 @@ def _with(target: Target, values: Mapping[str, object], refuse: Refuse) -> Targe
 def _checked(
     target: Target, values: Mapping[str, object], refuse: Refuse
 ) -> tuple[Target, dict[str, object]]:
-    """A target with the fabric and the units that values name, and the other values, all allowed.
+    """A target with the parts that values name, and the other values, all allowed.
 
-    A fabric or a unit that the target does not have yet begins with the defaults of its class.
+    A part that the target does not have yet begins with the defaults of its class.
     """
     for key in _CHOICES:
         if key in values and (problem := _no_choice(key, values[key])):
             raise refuse(key, problem)
-    fabric = fabric_named(str(values[_FABRIC])) if _FABRIC in values else type(target.exchange)
-    units = _classes(target.units)
+    classes = _Classes.of(target)
+    if _FABRIC in values:
+        classes = classes._replace(exchange=fabric_named(str(values[_FABRIC])))
     if _UNITS in values:
         units = tuple(UNITS[kind] for kind in str(values[_UNITS]).split(JOIN))
-    target = _with_classes(target, fabric, units)
+        classes = classes._replace(units=units)
+    if _LINKS in values:
+        classes = classes._replace(links=topology_named(str(values[_LINKS])))
+    target = _with_classes(target, classes)
     known, facts = dict(_flat(target)), _facts(target)
     numbers = {key: value for key, value in values.items() if key not in _CHOICES}
     for key, value in numbers.items():
@@ -349,21 +391,23 @@ def _checked(
     return target, numbers
 
 
-def _with_classes(target: Target, fabric: type[Fabric], units: tuple[type[Unit], ...]) -> Target:
+def _with_classes(target: Target, classes: _Classes) -> Target:
     """A target whose parts are of these classes. A part that it has stays as it is."""
     changes: dict[str, Any] = {}
-    if type(target.exchange) is not fabric:
-        changes["exchange"] = fabric()
-    if _classes(target.units) != units:
+    own = _Classes.of(target)
+    if own.exchange is not classes.exchange:
+        changes["exchange"] = classes.exchange()
+    if own.links is not classes.links:
+        changes["links"] = classes.links()
+    if own.units != classes.units:
         have = {type(each): each for each in target.units}
-        changes["units"] = tuple(have.get(each) or each() for each in units)
+        changes["units"] = tuple(have.get(each) or each() for each in classes.units)
     return replace(target, **changes) if changes else target
 
 
 def _no_choice(key: str, value: object) -> str:
-    """Why a value names no fabric, or no units; or ''."""
-    several = key == _UNITS
-    table: Mapping[str, object] = UNITS if several else FABRICS
+    """Why a value names no class of a part; or ''."""
+    several, table = key == _UNITS, _CHOICES[key]
     names = str(value).split(JOIN) if several else [str(value)]
     if isinstance(value, str) and len(set(names)) == len(names) and table.keys() >= set(names):
         return ""

@@ -53,7 +53,7 @@ def _view(
         dtype,
         memory,
         layout.tiles.of(cell) * row + address + origin * dtype.itemsize,
-        tuple(row * w for w in layout.weights) + tuple(s * dtype.itemsize for _, s in inner),
+        tuple(row * w for w in layout.tiles.weights) + tuple(s * dtype.itemsize for _, s in inner),
     )
 
 

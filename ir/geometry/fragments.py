@@ -265,7 +265,7 @@ def _local(shared: Overlap, axes: Sequence[_Axes]) -> Counts:
     """The fragments that each destination cell reads from its own tile: (destination cells,)."""
     total = np.zeros(shared.destination.cells, np.int64)
     to, of = tiles_in_common(shared)
-    if to.stop == to.start:
+    if not total[to].size:
         return total
     own: list[_Runs] = []
     for g in axes:

@@ -33,12 +33,17 @@ class Cut:
 
         size 7, parts 3:  |0 1 2|3 4|5 6|        size 7, parts 2, grain 2:  |0 1 2 3|4 5 6|
 
-    Raises ValueError unless size >= 0 and 1 <= parts <= ceil(size / grain).
+    Raises ValueError unless size >= 0 and 1 <= parts <= ceil(size / grain), and unless parts is a
+    multiple of chips.
+
+    Attributes:
+        chips: the chips over which the parts are spread. The parts of a chip are neighbours.
     """
 
     size: int
     parts: int = 1
     grain: int = 1
+    chips: int = 1
 
     def __post_init__(self) -> None:
         if self.size < 0:
@@ -48,6 +53,8 @@ class Cut:
                 f"{self.parts} parts of {self.size} elements in grains of {self.grain}; "
                 f"need 1..{max(1, ceil(self.size / max(self.grain, 1)))}"
             )
+        if self.chips < 1 or self.parts % self.chips:
+            raise ValueError(f"{self.parts} parts across {self.chips} chips; need a multiple")
 
     def edges(self) -> NDArray[np.int64]:
         """Part boundaries: (parts + 1,), from 0 to size. Read-only."""
@@ -59,7 +66,8 @@ class Cut:
         return min(ceil(ceil(self.size / self.grain) / self.parts) * self.grain, self.size)
 
     def runs(self) -> tuple[Run, ...]:
-        """The parts grouped into neighbours of equal size: at most three runs."""
+        """The parts grouped into neighbours of equal size on the same chip: at most two runs more
+        than there are chips."""
         return _runs(self)
 
 
@@ -77,7 +85,9 @@ def _edges(cut: Cut) -> NDArray[np.int64]:
 def _runs(cut: Cut) -> tuple[Run, ...]:
     edges = cut.edges()
     sizes = np.diff(edges)
-    firsts = np.flatnonzero(np.r_[True, sizes[1:] != sizes[:-1]])
+    begins = np.arange(cut.parts) % (cut.parts // cut.chips) == 0
+    begins[1:] |= sizes[1:] != sizes[:-1]
+    firsts = np.flatnonzero(begins)
     counts = np.diff(np.r_[firsts, len(sizes)])
     return tuple(
         Run(int(f), int(c), int(edges[f]), int(sizes[f]))

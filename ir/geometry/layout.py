@@ -31,13 +31,15 @@ class Layout:
 
     Attributes:
         grid: the split dimensions. Cells are numbered row-major over their parts, and cell c lives
-            on tile first_tile + c.
+            on tile first_tile + c. Where parts are spread over several chips, see `Tiles`.
         access: the tensor seen from the grid's dimensions.
+        apart: the distance in tiles from a chip to the next; 0 if no part is on another chip.
     """
 
     grid: tuple[Cut, ...]
     access: AccessMap
     first_tile: int = 0
+    apart: int = 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -57,7 +59,19 @@ class Layout:
     @cached_property
     def tiles(self) -> Tiles:
         """The tiles that hold the cells."""
-        return Tiles(self.first_tile, self.cells)
+        spread = any(cut.chips > 1 for cut in self.grid)
+        chips = tuple(cut.chips for cut in self.grid) if spread else ()
+        return Tiles(self.first_tile, self.parts, chips, self.apart)
+
+    @cached_property
+    def stacked(self) -> Layout:
+        """The same blocks with cell c on tile c."""
+        if not (self.first_tile or self.apart):
+            return self
+        grid = self.grid
+        if self.apart:
+            grid = tuple(_cut(cut.size, cut.parts, cut.grain) for cut in grid)
+        return Layout(grid, self.access)
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
@@ -292,6 +306,8 @@ def raw_layout(
     order: tuple[int, ...] = (),
     first_tile: int = 0,
     grains: tuple[int, ...] = (),
+    across: tuple[int, ...] = (),
+    apart: int = 0,
 ) -> Layout:
     """The layout that a split gives an operand or result, with every dimension kept.
 
@@ -299,20 +315,28 @@ def raw_layout(
         split: parts of each dimension.
         order: the dimensions by which cells are numbered, slowest first; dimensions that are left
             out follow in their own order. The grid has this order too.
+        across: the chips over which the parts of each dimension are spread; () for one chip.
+        apart: the distance in tiles from a chip to the next.
     """
     full = placement_order(len(dims), order)
     grid = tuple(
-        _cut(dims[d].size, split[d], grains[d] if grains and split[d] > 1 else 1) for d in full
+        _cut(
+            dims[d].size,
+            split[d],
+            grains[d] if grains and split[d] > 1 else 1,
+            across[d] if across else 1,
+        )
+        for d in full
     )
     if list(full) != sorted(full):
         access = access.renamed({d: i for i, d in enumerate(full)})
-    return Layout(grid, access, first_tile)
+    return Layout(grid, access, first_tile, apart)
 
 
 @lru_cache(maxsize=4096)
-def _cut(size: int, parts: int, grain: int) -> Cut:
+def _cut(size: int, parts: int, grain: int = 1, chips: int = 1) -> Cut:
     """A shared Cut for equal cuts. Layouts are compared often, and this makes comparing fast."""
-    return Cut(size, parts, grain)
+    return Cut(size, parts, grain, chips)
 
 
 def placement_order(rank: int, order: tuple[int, ...]) -> tuple[int, ...]:
@@ -328,8 +352,11 @@ def canonical(layout: Layout) -> Layout:
     names, in the order of the axes. Dimensions of one element are dropped, and so are rules for
     outside indices that never apply or change nothing. If one dimension counts equal blocks of an
     axis, and another one goes through a block, they become one dimension that is cut into blocks.
+    Chips that follow each other without a gap count as one.
     """
     layout = _with_whole_axes(layout)
+    if layout.apart:
+        layout = _without_gaps(layout)
     sizes = tuple(cut.size for cut in layout.grid)
     named = [d for axis in layout.access.axes for d, _ in sorted(axis.terms)]
     keep = list(layout.split_dims)
@@ -354,9 +381,21 @@ def canonical(layout: Layout) -> Layout:
         )
     fills = any(a.outside == "fill" or (a.divisor > 1 and a.division == "exact") for a in axes)
     grid = tuple(layout.grid[d] for d in keep)
-    return Layout(
-        grid, AccessMap(tuple(axes), layout.access.fill if fills else 0.0), layout.first_tile
-    )
+    fill = layout.access.fill if fills else 0.0
+    return Layout(grid, AccessMap(tuple(axes), fill), layout.first_tile, layout.apart)
+
+
+def _without_gaps(layout: Layout) -> Layout:
+    """The layout on one chip if that puts the same cells on the same tiles."""
+    tiles = layout.tiles
+    if tiles.chips:
+        spread = [d for d in layout.split_dims if tiles.chips[d] > 1]
+        # The cells of a chip fill it, and chips follow in the order of the cells.
+        first = spread == list(layout.split_dims[: len(spread)])
+        whole = all(tiles.chips[d] == tiles.parts[d] for d in spread[:-1])
+        if not (first and whole and tiles.on_a_chip == tiles.apart):
+            return layout
+    return replace(layout.stacked, first_tile=layout.first_tile)
 
 
 def _with_whole_axes(layout: Layout) -> Layout:
@@ -376,11 +415,12 @@ def _with_whole_axes(layout: Layout) -> Layout:
             and outer.size * block == axis.size
             and uses.count(d) == uses.count(e) == 1
         ):
-            grid[d], grid[e] = _cut(axis.size, outer.parts, 1), _cut(1, 1, 1)
+            grid[d], grid[e] = _cut(axis.size, outer.parts, 1, outer.chips), _cut(1, 1)
             axes[i] = replace(axis, terms=((d, 1),))
     if grid == list(layout.grid):
         return layout
-    return Layout(tuple(grid), AccessMap(tuple(axes), layout.access.fill), layout.first_tile)
+    access = AccessMap(tuple(axes), layout.access.fill)
+    return Layout(tuple(grid), access, layout.first_tile, layout.apart)
 
 
 @lru_cache(maxsize=8192)
@@ -399,15 +439,17 @@ def placement(layout: Layout) -> Layout:
     grid: list[Cut] = []
     index: dict[int, int] = {}
     for d, cut in enumerate(layout.grid):
-        if d in replicas and d - 1 in replicas:
+        before = grid[-1] if d in replicas and d - 1 in replicas else None
+        # Of two digits that count chips, the first must count nothing else.
+        if before is not None and (cut.chips == 1 or before.chips == before.parts):
             parts = grid.pop().parts * cut.parts
-            grid.append(_cut(parts, parts, 1))
+            grid.append(_cut(parts, parts, chips=before.chips * cut.chips))
         else:
-            grid.append(_cut(cut.parts, cut.parts, 1) if d in replicas else cut)
+            grid.append(_cut(cut.parts, cut.parts, chips=cut.chips) if d in replicas else cut)
         index[d] = len(grid) - 1
     access = layout.access.renamed(index)
     axes = tuple(axis for axis in access.axes if axis.size != 1 or axis.terms or axis.offset)
-    return Layout(tuple(grid), AccessMap(axes, access.fill), layout.first_tile)
+    return Layout(tuple(grid), AccessMap(axes, access.fill), layout.first_tile, layout.apart)
 
 
 def block_layout(

@@ -19,7 +19,7 @@ from ..support.distinct import distinct
 from .blocks import moved_piece, plain_move
 from .layout import Layout
 from .space import AccessMap, Space
-from .tiles import in_common
+from .tiles import Rows, in_common
 
 Counts = NDArray[np.int64]
 
@@ -194,14 +194,14 @@ class Overlap:
         """
         total = np.zeros(self.destination.cells, np.int64)
         to, of = tiles_in_common(self)
-        here = total[to]
-        here[:] = 1
+        here = np.ones_like(total[to])
         for g in self.groups:
             if g.shared.shape == (1, 1):
                 here *= g.wanted[0]
                 continue
             part = parts_of_cells(self.destination.parts, g.destination_dims)[to]
             here *= g.shared.at(part, parts_of_cells(self.source.parts, g.source_dims)[of])
+        total[to] = here
         return total
 
     @property
@@ -258,10 +258,10 @@ class Overlap:
         return source, destination, shared
 
 
-def tiles_in_common(shared: Overlap) -> tuple[slice, slice]:
+def tiles_in_common(shared: Overlap) -> tuple[Rows, Rows]:
     """The cells of the tiles that hold both a destination cell and a source cell.
 
-    Returns the slice of these destination cells and the slice of these source cells, tile by tile.
+    Returns these destination cells and these source cells, tile by tile.
     """
     return in_common(shared.destination.tiles, shared.source.tiles)
 

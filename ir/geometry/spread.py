@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import TypeAlias
 
 from .grid import Cut
 from .layout import Layout, canonical
@@ -39,17 +40,20 @@ def spread(layout: Layout) -> Layout | None:
     }
     if min(left.values(), default=0) < 1:
         return None
-    cuts: list[tuple[int, int]] = []
+    cuts: list[_Cut] = []
     for d in layout.split_dims:
+        chips = layout.grid[d].chips
         if d in axis_of:
-            cuts.append((axis_of[d], layout.parts[d]))
+            cuts.append((axis_of[d], layout.parts[d], chips))
             continue
         neighbour = [cuts[-1][0]] if cuts else own[:1]
         rest = layout.parts[d]
         for i in dict.fromkeys((*neighbour, *free)):
             share = _largest_divisor(rest, left[i])
+            if chips > 1 and share < rest:
+                continue
             if share > 1:
-                cuts.append((i, share))
+                cuts.append((i, share, chips))
                 left[i] //= share
                 rest //= share
         if rest > 1:
@@ -62,19 +66,22 @@ def _largest_divisor(number: int, most: int) -> int:
     return max((k for k in range(1, min(number, most) + 1) if number % k == 0), default=0)
 
 
-def _layout_of_cuts(layout: Layout, cuts: list[tuple[int, int]]) -> Layout | None:
+_Cut: TypeAlias = tuple[int, int, int]
+"""An axis, its parts, and the chips over which these are spread."""
+
+
+def _layout_of_cuts(layout: Layout, cuts: list[_Cut]) -> Layout | None:
     """The layout whose tiles are numbered along these cuts; None if an axis occurs twice."""
-    merged: list[tuple[int, int]] = []
-    for axis, parts in cuts:
-        if merged and merged[-1][0] == axis:
-            merged[-1] = axis, merged[-1][1] * parts
-        else:
-            merged.append((axis, parts))
-    order = [axis for axis, _ in merged]
-    if len(set(order)) < len(order):
-        return None
-    parts_of = dict(merged)
-    order += [i for i in range(len(layout.shape)) if i not in parts_of]
-    grid = tuple(Cut(layout.shape[i], parts_of.get(i, 1)) for i in order)
+    merged: dict[int, Cut] = {}
+    last = -1
+    for axis, parts, chips in cuts:
+        before = merged.get(axis, Cut(1))
+        if before.parts > 1 and (axis != last or (chips > 1 and before.chips < before.parts)):
+            return None
+        parts *= before.parts
+        merged[axis] = Cut(layout.shape[axis], parts, chips=before.chips * chips)
+        last = axis
+    order = [*merged, *(i for i in range(len(layout.shape)) if i not in merged)]
+    grid = tuple(merged.get(i, Cut(layout.shape[i])) for i in order)
     axes = tuple(AxisMap(n, ((order.index(i), 1),)) for i, n in enumerate(layout.shape))
-    return canonical(Layout(grid, AccessMap(axes), layout.first_tile))
+    return canonical(Layout(grid, AccessMap(axes), layout.first_tile, layout.apart))

@@ -2,32 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
+from functools import cached_property
+from math import prod
+from typing import TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = slice
-"""Selects the tiles of some cells, in the order of the cells, in an array with a row a tile."""
+MOST_TILES = 1 << 31
+"""Tiles of a machine. Their numbers are multiplied with bytes, in 64-bit integers."""
+
+Rows: TypeAlias = "slice | NDArray[np.int64]"
+"""Selects the tiles of cells, in the order of the cells, in an array with a row a tile.
+
+A slice is a view of the array, and an array of tile numbers makes a copy. Both can be assigned to,
+and added to, because no tile holds two cells.
+"""
 
 
 @dataclass(frozen=True)
 class Tiles:
     """The tiles that hold the cells of a grid, one cell each.
 
+    Cells are numbered row-major over the parts of the grid's dimensions. On one chip, cell c lies
+    on tile first + c. Where the parts of a dimension are spread over several chips, the most
+    significant digit of a part's number counts chips, and the others say where on a chip its cells
+    lie. Chips are numbered row-major over these digits.
+
+        6 parts on 2 chips that are 16 tiles apart, from tile 1 on:   1 2 3   17 18 19
+
     Attributes:
         first: the tile of cell 0.
-        count: the number of cells.
+        parts: of each dimension, the slowest first.
+        chips: the chips over which the parts of each dimension are spread; () for one chip.
+        apart: the distance in tiles from a chip to the next; 0 for one chip.
     """
 
     first: int
-    count: int
+    parts: tuple[int, ...]
+    chips: tuple[int, ...] = ()
+    apart: int = 0
+
+    @cached_property
+    def count(self) -> int:
+        """The number of cells, which is the number of tiles."""
+        return prod(self.parts)
+
+    @property
+    def on_a_chip(self) -> int:
+        """The number of cells on each chip."""
+        return self.count // prod(self.chips)
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """The distance in tiles from one part to the next on the same chip, for each dimension."""
+        each = self.parts
+        if self.chips:
+            each = [n // k for n, k in zip(each, self.chips, strict=True)]
+        return tuple(prod(each[i + 1 :]) for i in range(len(each)))
+
+    def along(self, dim: int) -> NDArray[np.int64]:
+        """What each part of a dimension adds to the number of the tile: (parts,)."""
+        part = np.arange(self.parts[dim])
+        if not self.chips:
+            return part * self.weights[dim]
+        chip, own = np.divmod(part, self.parts[dim] // self.chips[dim])
+        return chip * (prod(self.chips[dim + 1 :]) * self.apart) + own * self.weights[dim]
+
+    @cached_property
+    def _table(self) -> NDArray[np.int64]:
+        """The tile of each cell: (cells,). Read-only."""
+        table = np.full((), self.first, np.int64)
+        for dim in range(len(self.parts)):
+            table = np.add.outer(table, self.along(dim))
+        table = table.ravel()
+        table.flags.writeable = False
+        return table
 
     @property
     def end(self) -> int:
         """The tile after the last one."""
-        return self.first + self.count
+        chips = prod(self.chips)
+        return self.first + (chips - 1) * self.apart + self.count // chips
 
     @property
     def span(self) -> tuple[int, int]:
@@ -35,9 +93,15 @@ class Tiles:
         return self.first, self.end
 
     @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """The range of tiles on each chip: the first, and one past the last."""
+        begins = (self.first + chip * self.apart for chip in range(prod(self.chips)))
+        return tuple((begin, begin + self.on_a_chip) for begin in begins)
+
+    @property
     def rows(self) -> Rows:
         """Selects the tiles in an array with a row a tile."""
-        return slice(self.first, self.end)
+        return self._table if self.chips else slice(self.first, self.end)
 
     @overload
     def of(self, cell: int) -> int: ...
@@ -45,26 +109,74 @@ class Tiles:
     def of(self, cell: NDArray[np.int64]) -> NDArray[np.int64]: ...
     def of(self, cell: int | NDArray[np.int64]) -> int | NDArray[np.int64]:
         """The tile of each cell."""
-        return self.first + cell
+        if not self.chips:
+            return self.first + cell
+        return int(self._table[cell]) if isinstance(cell, int) else self._table[cell]
 
-    def __contains__(self, tile: int) -> bool:
-        return self.first <= tile < self.end
+    def spread(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Values of cells as values of all tiles from the first to the last; 0 between chips."""
+        if not self.chips:
+            return values
+        found = np.zeros(self.end - self.first, values.dtype)
+        found[self._table - self.first] = values
+        return found
+
+    def cells_on(self, tiles: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cell on each tile; -1 for a tile that holds none."""
+        if not self.chips:
+            cells = tiles - self.first
+            return np.where((cells >= 0) & (cells < self.count), cells, -1)
+        order = np.argsort(self._table)
+        at = np.searchsorted(self._table, tiles, sorter=order)
+        cells = order[np.minimum(at, self.count - 1)]
+        return np.where(self._table[cells] == tiles, cells, -1)
 
     def cell_on(self, tile: int) -> int:
-        """The cell that a tile holds. Raises ValueError if it holds none."""
-        if tile not in self:
+        """The cell on a tile. Raises ValueError if there is none."""
+        cell = int(self.cells_on(np.array([tile]))[0])
+        if cell < 0:
             raise ValueError(f"tile {tile} holds no cell; tiles {self} do")
-        return tile - self.first
+        return cell
+
+    def __contains__(self, tile: int) -> bool:
+        return any(first <= tile < end for first, end in self.spans)
 
     def __str__(self) -> str:
-        return f"{self.first}..{self.end - 1}"
+        return ", ".join(f"{first}..{end - 1}" for first, end in self.spans)
+
+
+def check_spread(parts: Sequence[int], chips: Sequence[int], apart: int) -> None:
+    """Raise ValueError if parts cannot be spread over chips that are so many tiles apart.
+
+    Args:
+        chips: for the parts of each dimension; empty for one chip.
+    """
+    if len(chips) not in (0, len(parts)):
+        raise ValueError(f"across {list(chips)}; need a number for each of {len(parts)} dimensions")
+    for n, k in zip(parts, chips, strict=False):
+        if k < 1 or n % k:
+            raise ValueError(f"{n} parts across {k} chips; need a multiple")
+    if prod(chips) == 1:
+        if apart or chips:
+            raise ValueError(f"across {list(chips)} apart {apart}; need several chips, or neither")
+        return
+    cells = prod(parts) // prod(chips)
+    if not cells <= apart <= MOST_TILES:
+        raise ValueError(
+            f"{cells} cells on each chip, and chips {apart} tiles apart; need {cells} to "
+            f"{MOST_TILES} tiles"
+        )
 
 
 def in_common(one: Tiles, other: Tiles) -> tuple[Rows, Rows]:
     """The cells of two grids that lie on the same tiles: the cells of one, and those of the other.
 
-    Both are in the order of the tiles.
+    Both are in the same order.
     """
+    if one.chips or other.chips:
+        cells = other.cells_on(one.of(np.arange(one.count)))
+        there = np.flatnonzero(cells >= 0)
+        return there, cells[there]
     begin = max(one.first, other.first)
     end = max(min(one.end, other.end), begin)
     return (

@@ -202,7 +202,7 @@ def _accumulated(
         partial = leaves_partials(step.structure, step.plan)
         ends = step is steps[-1] and not partial
         operands = list(_laid_out_operands(new, values, step))
-        cut, split, order = refined(step.structure, step.plan)
+        cut, cells = refined(step.structure, step.plan)
         own = step.structure.own_operands
         if left:
             operands[own:own] = left
@@ -228,8 +228,9 @@ def _accumulated(
             shapes = shapes if partial else [tensors[0].get_shape()] * len(shapes)
             made = [TensorType(e, n) for e, n in zip(between, shapes, strict=True)]
         plan = step.plan
-        workers = plan.workers + (1,) * (len(split) - len(plan.workers)) if plan.workers else ()
-        compute = Plan(split, order, plan.first_tile, plan.method, workers)
+        more = len(cells.split) - len(plan.workers)
+        workers = plan.workers + (1,) * more if plan.workers else ()
+        compute = replace(cells, method=plan.method, workers=workers)
         number = (f"step{i}",) if len(steps) > 1 else ()
         op = partition.ComputeOp(operands, cut, compute, *made)
         new.add(op, *path, *number, *(("partials",) if partial else ()))

@@ -16,6 +16,7 @@ from ...ir.geometry.fragments import Fragments, fragments_of, most_fragments
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import Overlap, sent_elements
 from ...ir.geometry.space import Space
+from ...ir.geometry.tiles import Tiles
 from .cell_runs import elements_of_cells
 from .price import Integers
 from .traffic import traffic
@@ -99,11 +100,9 @@ class _Arriving:
 
     def __init__(self, each: list[_Brought], target: Target) -> None:
         self.each, self.target = each, target
-        self.first = min(one.first_wanted for one in each)
-        self.received = _added([(one.first_wanted, one.received) for one in each], self.first)
-        self.copying = _added(
-            [(one.first_wanted, _copying(one, target)) for one in each], self.first
-        )
+        self.first = min(one.wanted.first for one in each)
+        self.received = _added([(one.wanted, one.received) for one in each], self.first)
+        self.copying = _added([(one.wanted, _copying(one, target)) for one in each], self.first)
         self.exchange = cost.least_exchange_cycles(self.received, 0, target)
         self.least = _longest(self.exchange, self.copying, 0)
 
@@ -120,25 +119,25 @@ class _Arriving:
             most + int(copying.max()) <= found.exchange + found.copying
         ):
             return found
-        begin = min(first, *(one.first_source for one in each))
+        begin = min(first, *(one.source.first for one in each))
         here = slice(first - begin, first - begin + len(self.received))
         of_each = [one.moved for one in each]
-        sent = _added([(one.first_source, one.sent) for one in each], begin)
+        sent = _added([(one.source, one.sent) for one in each], begin)
         control = _added(
             [
                 *(
-                    (one.first_source, cost.control_cycles(moved.sent, 0, 0, target))
+                    (one.source, cost.control_cycles(moved.sent, 0, 0, target))
                     for one, moved in zip(each, of_each, strict=True)
                 ),
                 *(
-                    (one.first_wanted, cost.control_cycles(0, moved.received, moved.places, target))
+                    (one.wanted, cost.control_cycles(0, moved.received, moved.places, target))
                     for one, moved in zip(each, of_each, strict=True)
                 ),
             ],
             begin,
         )
-        received = _added([(first, self.received), (begin, np.zeros_like(control))], begin)
-        sent = _added([(begin, sent), (begin, np.zeros_like(control))], begin)
+        received = _summed([(first, self.received), (begin, np.zeros_like(control))], begin)
+        sent = _summed([(begin, sent), (begin, np.zeros_like(control))], begin)
         exchange = cost.least_exchange_cycles(received, sent, target, control)
         apart = max(
             int(some.max(initial=0)) for some in (exchange[: here.start], exchange[here.stop :])
@@ -161,7 +160,12 @@ def relayout_cycles(source: Layout, wanted: Layout, itemsize: int, target: Targe
     return cost.sync_cycles(target) + int(sum(arrival_of((operand,), target).then(0)))
 
 
-def _added(counts: list[tuple[int, Integers]], begin: int) -> Integers:
+def _added(counts: list[tuple[Tiles, Integers]], begin: int) -> Integers:
+    """The sums of counts per cell, by tile, from tile `begin` on."""
+    return _summed([(tiles.first, tiles.spread(count)) for tiles, count in counts], begin)
+
+
+def _summed(counts: list[tuple[int, Integers]], begin: int) -> Integers:
     """The sum of counts per tile, from tile `begin` on. Each count is (first tile, counts per
     tile).
     """
@@ -190,12 +194,12 @@ class _Brought:
     filling: Integers | None
 
     @property
-    def first_source(self) -> int:
-        return self.operand.source.first_tile
+    def source(self) -> Tiles:
+        return self.operand.source.tiles
 
     @property
-    def first_wanted(self) -> int:
-        return self.operand.wanted.first_tile
+    def wanted(self) -> Tiles:
+        return self.operand.wanted.tiles
 
     @property
     def copied(self) -> Integers:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import Space
-from ...ir.geometry.tiles import in_common
+from ...ir.geometry.tiles import Rows, in_common
 from .price import Integers
 from .traffic import shifts, traffic
 
@@ -109,10 +109,9 @@ def _local(source: Layout, wanted: Layout, pairs: _Pairs) -> Integers:
     """The number of elements of each wanted cell that are already on its tile: (cells,)."""
     local = np.zeros(wanted.cells, np.int64)
     to, of = in_common(wanted.tiles, source.tiles)
-    here = local[to]
+    here = np.ones_like(local[to])
     if not here.size:
         return local
-    here[:] = 1
     for own, run in pairs:
         if own.whole:
             here *= _some(run.at_cells[2], to)
@@ -122,10 +121,11 @@ def _local(source: Layout, wanted: Layout, pairs: _Pairs) -> Integers:
             common = np.minimum(_some(own.at_cells[1], of), _some(run.at_cells[1], to))
             common = common - np.maximum(_some(own.at_cells[0], of), _some(run.at_cells[0], to))
             here *= np.maximum(common, 0, out=common)
+    local[to] = here
     return local
 
 
-def _some(values: Integers, cells: slice) -> Integers:
+def _some(values: Integers, cells: Rows) -> Integers:
     """The values of some cells, or the one value of all cells."""
     return values if len(values) == 1 else values[cells]
 

@@ -47,8 +47,8 @@ def with_vertices(structure: Structure, plan: Plan, vertices: int) -> Plan:
         combine = with_vertices(merging, combine, vertices)
     if not plan.workers:
         return replace(plan, combine=combine)
-    cut, split, _ = refined(own, once)
-    cell = tuple(-(-n // p) for n, p in zip(cut.space.sizes, split, strict=True))
+    cut, cells = refined(own, once)
+    cell = tuple(-(-n // p) for n, p in zip(cut.space.sizes, cells.split, strict=True))
     workers = worker_parts(cell, cut.space.of_kind("parallel"), vertices)
     # A cell has one part of each split reduction, so the dimensions added for these stay whole.
     return replace(plan, workers=workers[: len(plan.workers)], combine=combine)

@@ -105,11 +105,11 @@ def _completed(question: Question, plan: Plan) -> Plan:
     if plan.method or plan.workers:
         return plan
     first = rows[0][0]
-    structure, split, _ = refined(first.structure, first.plan)
+    structure, cells = refined(first.structure, first.plan)
     dtypes = problem.number_dtype, problem.partials_dtype
     _, method, workers = codelet(
         Workload(structure.unchained, *dtypes, question.target),
-        tuple(-(-n // p) for n, p in zip(structure.space.sizes, split, strict=True)),
+        tuple(-(-n // p) for n, p in zip(structure.space.sizes, cells.split, strict=True)),
     )
     return replace(plan, method=method, workers=workers[: len(plan.split)])
 
@@ -208,7 +208,7 @@ class _Steps:
         """The price of one step of a row, without combining its partials."""
         step, own = row[number], self.problem.structure.own_operands
         ends = number == len(row) - 1 and not leaves_partials(step.structure, step.plan)
-        structure, split, order = refined(step.structure, step.plan)
+        structure, cells = refined(step.structure, step.plan)
         dtypes, kept = self.problem.operand_dtypes[:own], self._kept_bytes()
         have = self._at_hand(step)
         if number:
@@ -223,8 +223,8 @@ class _Steps:
             have += self.sources[own:]
         workers = step.plan.workers
         if workers:
-            workers += (1,) * (len(split) - len(workers))
-        cut = Plan(split, order, step.plan.first_tile, step.plan.method, workers)
+            workers += (1,) * (len(cells.split) - len(workers))
+        cut = replace(cells, method=step.plan.method, workers=workers)
         choice = self._exact(structure, dtypes, self.between if not ends else (), have, cut)
         return replace(choice, temporary_bytes=choice.temporary_bytes + kept)
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...dialects.abele import Plan
 from ...dialects.combiners import MEMBERS
 from ...dialects.structured import Structure
-from ...ir.geometry.layout import Layout, canonical, linear_layout, raw_layout
+from ...ir.geometry.layout import Layout, canonical, linear_layout
 from ...ir.geometry.space import (
     AccessMap,
     AxisMap,
@@ -36,9 +36,20 @@ def leaves_partials(structure: Structure, plan: Plan) -> bool:
     return any([k > 1 and d.kind == "reduction" for k, d in zip(plan.split, dims, strict=False)])
 
 
-def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...], tuple[int, ...]]:
-    """An equivalent structure in which only parallel dimensions are cut, with its split and its
-    order.
+class Refined(NamedTuple):
+    """A structure in which only parallel dimensions are cut.
+
+    Attributes:
+        cells: the plan of its cells.
+    """
+
+    structure: Structure
+    cells: Plan
+
+
+def refined(structure: Structure, plan: Plan) -> Refined:
+    """An equivalent structure in which only parallel dimensions are cut, with the plan of its
+    cells.
 
     Each split reduction dimension k keeps a block of itself and gets a new parallel dimension kp,
     appended in order of k. The result gets a leading axis kp for each. In the order, kp takes the
@@ -50,13 +61,11 @@ def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...
     Raises ValueError if the plan does not belong to this structure, or takes several steps: each
     step is a structure of its own (passes_of).
     """
-    return _refined(structure, _cells_of(plan))
+    return _refined(structure, plan.cells)
 
 
 @lru_cache(maxsize=8192)
-def _refined(
-    structure: Structure, plan: Plan
-) -> tuple[Structure, tuple[int, ...], tuple[int, ...]]:
+def _refined(structure: Structure, plan: Plan) -> Refined:
     if takes_steps(plan):
         raise ValueError(f"steps {list(plan.steps)}; need those of one step")
     if len(plan.split) != len(structure.space.dims):
@@ -66,13 +75,8 @@ def _refined(
     if leaves_partials(structure, plan):
         structure = structure.partial
     space, body = structure.space, structure.body
-    if len(set(plan.order)) != len(plan.order) or not set(plan.order) <= set(
-        range(len(space.dims))
-    ):
-        raise ValueError(
-            f"order {list(plan.order)}; need different ones of 0..{len(space.dims) - 1}"
-        )
-    split = list(plan.split)
+    _check_order(plan)
+    split, across = list(plan.split), list(plan.across)
     partial_dim: dict[int, int] = {}
     for d, dim in enumerate(structure.space.dims):
         parts = plan.split[d]
@@ -90,8 +94,12 @@ def _refined(
         space = split_reduction(space, d, parts, body.identity)
         split[d] = 1
         split.append(parts)
+        if across:
+            across.append(across[d])
+            across[d] = 1
     order = tuple(partial_dim.get(d, d) for d in plan.order)
-    return Structure(space, body), tuple(split), order
+    cells = Plan(tuple(split), order, plan.first_tile, across=tuple(across), apart=plan.apart)
+    return Refined(Structure(space, body), cells)
 
 
 def check_plan(structure: Structure, plan: Plan, element: np.dtype[Any]) -> None:
@@ -130,7 +138,7 @@ def is_legal_in_steps(structure: Structure, plan: Plan, element: np.dtype[Any]) 
 
 def compute_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
     """The layouts that the compute reads; without those of its chain if it leaves partials."""
-    return _placed(structure, _cells_of(plan))
+    return _placed(structure, plan.cells)
 
 
 @lru_cache(maxsize=8192)
@@ -140,18 +148,9 @@ def _placed(structure: Structure, cells: Plan) -> tuple[Layout, ...]:
     Args:
         cells: a plan reduced to the placement of cells.
     """
-    cut, split, order = refined(structure, cells)
-    return tuple(
-        canonical(raw_layout(cut.space.dims, access, split, order, cells.first_tile))
-        for access in cut.space.operands
-    )
-
-
-def _cells_of(plan: Plan) -> Plan:
-    """A plan reduced to the fields that decide where the cells of a step lie."""
-    if not (plan.method or plan.workers or plan.combine):
-        return plan
-    return Plan(plan.split, plan.order, plan.first_tile, steps=plan.steps, ring=plan.ring)
+    cut, own = refined(structure, cells)
+    dims = cut.space.dims
+    return tuple(canonical(own.layout(dims, access)) for access in cut.space.operands)
 
 
 def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
@@ -182,10 +181,8 @@ def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
 
 def result_layout(structure: Structure, plan: Plan, result: int = 0) -> Layout:
     """The layout of one result of the compute, or of the partials if a reduction is split."""
-    cut, split, order = refined(structure, plan)
-    return canonical(
-        raw_layout(cut.space.dims, cut.space.results[result], split, order, plan.first_tile)
-    )
+    cut, own = refined(structure, plan)
+    return canonical(own.layout(cut.space.dims, cut.space.results[result]))
 
 
 def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
@@ -195,7 +192,7 @@ def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     that dimension. Its operands are the partials, one per member, then the operands of the chain,
     which this structure applies.
     """
-    return _combine_structure(structure, _cells_of(plan))
+    return _combine_structure(structure, plan.cells)
 
 
 @lru_cache(maxsize=8192)
@@ -273,7 +270,14 @@ def movement_result_layout(shape: tuple[int, ...], plan: Plan) -> Layout:
         raise ValueError(f"a split of {len(plan.split)} parts; the result has {len(shape)} axes")
     dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
     access = identity_map(tuple(range(len(shape))), shape)
-    return canonical(raw_layout(dims, access, plan.split, plan.order, plan.first_tile))
+    return canonical(plan.layout(dims, access))
+
+
+def _check_order(plan: Plan) -> None:
+    """Raise ValueError unless the order of a plan names dimensions, each at most once."""
+    rank = len(plan.split)
+    if len(set(plan.order)) < len(plan.order) or max(plan.order, default=0) >= max(rank, 1):
+        raise ValueError(f"order {list(plan.order)}; need different ones of 0..{rank - 1}")
 
 
 def check_ranks(structure: Structure, plan: Plan) -> None:
@@ -282,6 +286,7 @@ def check_ranks(structure: Structure, plan: Plan) -> None:
     for what, given in (("split", plan.split), ("workers", plan.workers)):
         if len(given) != len(dims) and (given or what == "split"):
             raise ValueError(f"{what} {list(given)}; need a number for each of {', '.join(dims)}")
+    _check_order(plan)
     if plan.combine is None:
         return
     combine = combine_structure(structure, replace(plan, steps=(), ring=()))

@@ -105,6 +105,12 @@ def _check_ring(space: Space, plan: Plan, d: int, r: int) -> None:
         )
     if plan.steps[r] > 1 or sum(r == other for other in plan.ring) > 1:
         raise ValueError(f"dimension {dims[r].name}: a ring takes no steps, and one goes round it")
+    chips = plan.across[r] if plan.across else 1
+    if plan.split[r] // chips % plan.steps[d]:
+        raise ValueError(
+            f"dimension {dims[r].name}: {plan.split[r]} parts across {chips} chips; need a "
+            f"multiple of {plan.steps[d]} on each, so that a ring stays on its chip"
+        )
     if any(d == e and not _is_plain(a, dims) for a in space.axes for e, _ in a.terms):
         raise ValueError(
             f"dimension {dims[d].name}: an axis that goes round has no other dimension"
@@ -212,13 +218,25 @@ def _plan_of_part(plan: Plan, rank: int, rings: tuple[tuple[int, int], ...]) -> 
         rank: dimensions of the whole space.
     """
     split, order, workers = list(plan.split), list(plan.order), list(plan.workers)
+    across = list(plan.across)
     for i, (d, r) in enumerate(rings):
         steps, rounds, tiles = plan.steps[d], rank + 2 * i, rank + 2 * i + 1
         order = [e for f in order for e in ((rounds, tiles, r) if f == r else (f,))]
         split = [*(1 if e == r else n for e, n in enumerate(split)), split[r] // steps, steps]
         workers = [*workers, 1, 1] if workers else []
+        # The tiles of a ring are on one chip.
+        across = (
+            [*(1 if e == r else n for e, n in enumerate(across)), across[r], 1] if across else []
+        )
     return Plan(
-        tuple(split), tuple(order), plan.first_tile, plan.method, tuple(workers), plan.combine
+        tuple(split),
+        tuple(order),
+        plan.first_tile,
+        plan.method,
+        tuple(workers),
+        plan.combine,
+        across=tuple(across),
+        apart=plan.apart,
     )
 
 
@@ -397,4 +415,4 @@ def _side_by_side(layout: Layout, cuts: list[tuple[int, int, int]]) -> Layout:
         axes.insert(i, AxisMap(steps, ((len(grid), 1),)))
         grid.append(Cut(steps))
     access = AccessMap(tuple(axes), layout.access.fill)
-    return canonical(Layout(tuple(grid), access, layout.first_tile))
+    return canonical(Layout(tuple(grid), access, layout.first_tile, layout.apart))

@@ -16,6 +16,7 @@ from ...backends.prices.contractions.contraction import Contraction
 from ...backends.prices.contractions.methods import OWN_METHODS, Method
 from ...backends.target import PRESETS, Target
 from ...backends.target.dtype_kinds import Kind
+from ...backends.target.presets import CHIP_OF
 from ...dialects.along import SCANS, SORTS
 from ...dialects.combiners import TUPLE_COMBINERS, Combiner
 from ...dialects.scalar_functions import COMBINERS, chainable
@@ -33,6 +34,9 @@ PARTIALS = ("float32", "float16")
 
 Price = Callable[[Contraction, Target], object]
 """Cycles of a contraction on a target."""
+
+_CHIPS = {name: PRESETS[name] for name, chip in CHIP_OF.items() if name == chip}
+"""The presets of one chip. A machine of several computes as its chips do."""
 
 ELEMENTS = 1 << 14
 """The number of elements per worker at which the price of one element is measured: the difference
@@ -184,7 +188,7 @@ def _more(cycles: Callable[[int], object], target: Target) -> float:
 
 def _rates(rate: Callable[[Target], float]) -> str:
     """A figure of all presets, or one figure for each preset if they differ."""
-    found = {name: f"{rate(target):.4g}" for name, target in PRESETS.items()}
+    found = {name: f"{rate(target):.4g}" for name, target in _CHIPS.items()}
     if len(set(found.values())) == 1:
         return next(iter(found.values()))
     return ", ".join(f"{name} {text}" for name, text in found.items())
@@ -195,16 +199,14 @@ def _method(method: Method) -> str:
     says = document(price, [*inspect.signature(price).parameters, "Source"])
     source = f"Source: {plain(says.fields['Source'])}." if "Source" in says.fields else ""
     rows = [(operand, *rates) for operand in OPERANDS for rates in _throughputs(price, operand)]
-    rates = table(("operands", "partials", *PRESETS), rows)
+    rates = table(("operands", "partials", *_CHIPS), rows)
     return "\n\n".join(block for block in (prose(says.text), source, rates) if block)
 
 
 def _throughputs(price: Price, operand: str) -> Iterator[tuple[str, ...]]:
     """Multiply-accumulates per cycle on each preset, by type of partials; "" if there are none."""
     found = {
-        partials: tuple(
-            _throughput(price, operand, partials, target) for target in PRESETS.values()
-        )
+        partials: tuple(_throughput(price, operand, partials, target) for target in _CHIPS.values())
         for partials in PARTIALS
     }
     if len(set(found.values())) == 1:

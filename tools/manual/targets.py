@@ -8,9 +8,10 @@ from typing import cast
 
 from ...backends import facts as definitions
 from ...backends.fabrics.table import OWN_FABRICS, fabric_named
+from ...backends.links.table import OWN_TOPOLOGIES, topology_named
 from ...backends.target import PRESETS, Target, resolve_target
 from ...backends.target.dotted_keys import members
-from ...backends.target.presets import PRESET_SOURCES
+from ...backends.target.presets import CHIP_OF, PRESET_SOURCES
 from .documents import document, without_errors
 from .markdown import code, fence, link, page, plain, prose, table
 
@@ -46,7 +47,8 @@ class Fact:
 def targets_page() -> str:
     """The text of the page."""
     base = PRESETS[BASE]
-    others = {name: target for name, target in PRESETS.items() if name != BASE}
+    others = {name: target for name, target in PRESETS.items() if CHIP_OF[name] == name != BASE}
+    several = {name: target for name, target in PRESETS.items() if CHIP_OF[name] != name}
     return page(
         "Targets",
         f"Defined in {link(code('backends/facts.py'), '../../backends/facts.py')}.",
@@ -75,6 +77,22 @@ def targets_page() -> str:
         table(
             ("preset", "fact", "value", BASE, "mark", "source"),
             (row for name, target in others.items() for row in _differences(name, target, base)),
+        ),
+        "## Several chips",
+        "`links.topology` names what joins the chips of a target, and decides which other facts "
+        "`links` has. `tiles` counts the tiles of all chips.",
+        *(
+            f"### {code(kind)}\n\n{prose(document(topology_named(kind)).text)}"
+            for kind in OWN_TOPOLOGIES
+        ),
+        "## What differs in the presets of several chips",
+        table(
+            ("preset", "fact", "value", "of one chip", "mark", "source"),
+            (
+                row
+                for name, target in several.items()
+                for row in _differences(name, target, PRESETS[CHIP_OF[name]])
+            ),
         ),
     )
 

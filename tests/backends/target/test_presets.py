@@ -24,7 +24,7 @@ def test_conv_units_reach_the_published_peaks(name, teraflops):
 def test_only_c600_and_the_machine_of_tests_have_units_for_8_bit_floats():
     for name, target in PRESETS.items():
         units = target.conv_units("float8_e4m3fn", "float16")
-        assert (units is not None) == (name in ("c600", "tiny"))
+        assert (units is not None) == name.startswith(("c600", "tiny"))
 
 
 def test_every_value_of_a_preset_is_its_targets():

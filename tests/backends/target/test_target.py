@@ -1,5 +1,6 @@
 """A target reads back as it was written, and a wrong value is refused by name."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,12 +30,13 @@ def test_preset_survives_toml(name):
 
 @given(
     st.sampled_from(sorted(PRESETS)),
-    st.integers(1, 1_000_000),
+    st.integers(1, 3_000),
     st.integers(1, 10_000),
     st.floats(1e-3, 1, exclude_min=True),
     st.floats(1e6, 1e11),
 )
 def test_spelling_and_toml_give_an_equal_target(base, tiles, sync, efficiency, clock):
+    tiles *= PRESETS[base].chips
     text = (
         f"{base}:{tiles},exchange.sync_cycles={sync},exchange.efficiency={efficiency!r},"
         f"clock_hz={clock!r},amp.float16_float16.units=4,name=mine"
@@ -200,7 +202,45 @@ def test_to_dict_has_every_value():
         ("tiny:5000", 1),
     ],
 )
-def test_a_target_of_several_chips_says_that_no_links_are_priced(text: str, chips: int):
+def test_a_chip_with_the_tiles_of_several_says_that_no_links_are_priced(text: str, chips: int):
     target = resolve_target(text)
-    assert target.chips == chips
+    assert target.chips == 1
     assert (f"{text} has as many tiles as {chips} chips" in target.unpriced) == (chips > 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "chips", "tiles"),
+    [
+        ("mk1x2", 2, 1216),
+        ("mk1x16", 16, 1216),
+        ("mk2x4:64", 4, 16),
+        ("bow-pod64", 64, 1472),
+        ("bow-pod256", 256, 1472),
+        ("c600x2", 2, 1472),
+        ("tiny:12,links.topology=torus,links.chips=4", 4, 3),
+    ],
+)
+def test_the_tiles_of_a_machine_are_those_of_all_chips(text: str, chips: int, tiles: int):
+    target = resolve_target(text)
+    assert (target.chips, target.tiles_per_chip, target.tiles) == (chips, tiles, chips * tiles)
+    assert target.unpriced == ""
+    assert Target.from_toml(target.to_toml()) == target
+    assert resolve_target(target.spelling()) == target
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("tiny:8,links.chips=2", "links.chips: 2 chips without links; need links.topology"),
+        ("mk1x2:5", "tiles: 5 on 2 chips; need a multiple"),
+        ("tiny:9,links.topology=ladder,links.chips=3", "3 chips in rows of 2; need a multiple"),
+        ("bow-pod256,links.domain=6", "6 chips in a torus of machines of 4; need a multiple"),
+        ("bow-pod256,links.chips=100", "100 chips in tori of 64; need a multiple"),
+        ("mesh:4,links.topology=ladder,links.chips=2", "2 with a mesh; need one chip"),
+        ("mk1x2,links.rail_gbytes=0", "links.rail_gbytes: 0; need a number in 0.001..1e+06"),
+        ("mk1,links.topology=star", "need one of none, ladder, torus, pod"),
+    ],
+)
+def test_chips_that_cannot_be_joined_are_refused(text: str, problem: str):
+    with pytest.raises(InputError, match=re.escape(problem)):
+        resolve_target(text)

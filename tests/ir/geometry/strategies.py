@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import hypothesis.strategies as st
@@ -13,6 +13,8 @@ from abele.ir.geometry.space import AccessMap, AxisMap, Dim
 
 FILL = 7.0
 TILES = 12
+MOST_TILES = 100
+"""Tiles that the memory of a test has."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +26,23 @@ class Cutting:
     split: tuple[int, ...]
     order: tuple[int, ...]
     first_tile: int
+    across: tuple[int, ...] = ()
+    apart: int = 0
 
     @property
     def access(self) -> AccessMap:
         return AccessMap(self.axes, FILL)
 
     def layout(self) -> Layout:
-        return raw_layout(self.dims, self.access, self.split, self.order, self.first_tile)
+        return raw_layout(
+            self.dims,
+            self.access,
+            self.split,
+            self.order,
+            self.first_tile,
+            across=self.across,
+            apart=self.apart,
+        )
 
 
 shapes = st.lists(st.integers(1, 7), max_size=3).map(tuple)
@@ -38,7 +50,9 @@ shapes = st.lists(st.integers(1, 7), max_size=3).map(tuple)
 
 @st.composite
 def cuttings(draw: st.DrawFn, shape: tuple[int, ...], windows: bool = True) -> Cutting:
-    """Layouts of a shape: plain axes, strided, dilated, padded and divided windows, replicas."""
+    """Layouts of a shape: plain axes, strided, dilated, padded and divided windows, replicas; on
+    one chip or across several.
+    """
     dims: list[Dim] = []
     axes: list[AxisMap] = []
     for n in shape:
@@ -68,7 +82,13 @@ def cuttings(draw: st.DrawFn, shape: tuple[int, ...], windows: bool = True) -> C
     for dim in dims:
         split.append(draw(st.integers(1, max(1, min(TILES // prod(split), dim.size)))))
     order = tuple(draw(st.permutations(range(len(dims)))))
-    return Cutting(tuple(dims), tuple(axes), tuple(split), order, draw(st.integers(0, 3)))
+    placed = Cutting(tuple(dims), tuple(axes), tuple(split), order, draw(st.integers(0, 3)))
+    if prod(split) == 1 or draw(st.booleans()):
+        return placed
+    across = tuple(draw(st.sampled_from([k for k in (1, 2, 3) if n % k == 0])) for n in split)
+    apart = prod(split) // prod(across) + draw(st.integers(0, 1))
+    most = prod(split) * apart <= MOST_TILES
+    return replace(placed, across=across, apart=apart) if prod(across) > 1 and most else placed
 
 
 @st.composite

@@ -18,13 +18,21 @@ from abele.ir.geometry.grid import shape_classes
 from abele.ir.geometry.layout import canonical, placement_order, raw_layout
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
 
-from .strategies import FILL, Cutting, cell_block, cuttings, shapes, tensors_and_cuttings
+from .strategies import (
+    FILL,
+    MOST_TILES,
+    Cutting,
+    cell_block,
+    cuttings,
+    shapes,
+    tensors_and_cuttings,
+)
 
 F32 = np.dtype(np.float32)
 
 
 def memory() -> np.ndarray:
-    return np.zeros((16, 4096), np.uint8)
+    return np.zeros((MOST_TILES, 4096), np.uint8)
 
 
 @given(tensors_and_cuttings(), st.sampled_from([0, blocks_module.SMALL_BYTES]))

@@ -50,8 +50,8 @@ def by_brute_force(source: Layout, destination: Layout, names: np.ndarray) -> Fr
     moves = np.zeros_like(received)
     sent: set[tuple[int, tuple[int, ...]]] = set()
     for cell in range(destination.cells):
-        own = cell + destination.first_tile - source.first_tile
-        here = held[own] if 0 <= own < source.cells else {}
+        tile = destination.tiles.of(cell)
+        here = held[source.tiles.cell_on(tile)] if tile in source.tiles else {}
         of_sender: dict[int, list[tuple[int, int]]] = {}
         for e, place in places(destination, cell).items():
             name = int(names[e])

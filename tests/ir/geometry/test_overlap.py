@@ -55,13 +55,12 @@ def shared_by_brute_force(
     return pairs, wanted, [len(spoken[cell]) for cell in range(source.cells)]
 
 
-def held_by_brute_force(
-    source: Layout, destination: Layout, names: np.ndarray, cell: int, shift: int
-) -> int:
+def held_by_brute_force(source: Layout, destination: Layout, names: np.ndarray, cell: int) -> int:
     """Elements of a destination cell that its own tile has in the source, replica or not."""
-    if not 0 <= cell + shift < source.cells:
+    tile = destination.tiles.of(cell)
+    if tile not in source.tiles:
         return 0
-    there = set(elements(source, cell + shift))
+    there = set(elements(source, source.tiles.cell_on(tile)))
     return sum(int(names[e]) in there for e in elements(destination, cell))
 
 
@@ -84,10 +83,8 @@ def check_overlap(found: Overlap, names: np.ndarray):
     listed = zip(sources.tolist(), destinations.tolist(), shared.tolist(), strict=True)
     assert {(s, d): n for s, d, n in listed} == dict(pairs)
     assert len(sources) == len(pairs)
-    shift = destination.first_tile - source.first_tile
     held = [
-        held_by_brute_force(source, destination, names, cell, shift)
-        for cell in range(destination.cells)
+        held_by_brute_force(source, destination, names, cell) for cell in range(destination.cells)
     ]
     assert list(found.local) == held
     assert list(found.sent) == sent

@@ -22,7 +22,7 @@ def test_every_element_has_one_owner_among_the_tiles_that_need_the_tensor(data: 
     assert found.is_partition
     assert found.replicas == 1
     assert (found.shape, found.cells) == (wanted.shape, wanted.cells)
-    assert found.first_tile == wanted.first_tile
+    assert found.tiles.spans == wanted.tiles.spans
     if wanted.cells <= TILES:
         overlap(found, wanted)
 

@@ -24,15 +24,15 @@ from ..planner.some_operators import chained, conv, matmul, problem, structures
 
 
 def test_a_split_reduction_becomes_a_parallel_dimension_of_blocks():
-    cut, split, order = refined(matmul(8, 10, 6), Plan((4, 2, 3), (2, 0)))
+    cut, cells = refined(matmul(8, 10, 6), Plan((4, 2, 3), (2, 0)))
     assert [(d.name, d.size, d.kind) for d in cut.space.dims] == [
         ("m", 8, "parallel"),
         ("n", 6, "parallel"),
         ("k", 4, "reduction"),
         ("kp", 3, "parallel"),
     ]
-    assert split == (4, 2, 1, 3)
-    assert order == (3, 0)
+    assert cells.split == (4, 2, 1, 3)
+    assert cells.order == (3, 0)
 
 
 def test_partials_get_leading_axes_that_combining_removes():
@@ -58,7 +58,7 @@ def test_the_last_combine_carries_the_chain_and_its_operands():
     structure = chained(conv(6, 8, 4, 3, pad=1), True, False)
     nested = Plan((4, 2, 1, 1, 3), combine=Plan((2, 2, 1, 1)))
     plan = Plan((2, 1, 1, 2, 3, 1), combine=nested)
-    partials, _, _ = refined(structure, plan)
+    partials, _ = refined(structure, plan)
     assert (len(partials.space.operands), partials.body) == (2, Body("mul", "sum"))
     combine = combine_structure(structure, plan)
     assert combine is not None
@@ -66,7 +66,7 @@ def test_the_last_combine_carries_the_chain_and_its_operands():
     bias, narrow = combine.space.operands[1:]
     assert bias == combine.space.results[0]
     assert (narrow.shape, narrow.dims()) == ((4, 1, 1), {0})
-    again, _, _ = refined(combine, nested)
+    again, _ = refined(combine, nested)
     assert (len(again.space.operands), again.body.then) == (1, ())
     last = combine_structure(combine, nested)
     assert last is not None

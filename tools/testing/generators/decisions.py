@@ -34,7 +34,7 @@ from ....dialects.partition import PartitionTensor, laid_out, partition_type
 from ....dialects.structured import Movement, Structure, Structured
 from ....dialects.variable import ALIGNMENT
 from ....ir.context import AbeleContext
-from ....ir.geometry.layout import Layout, canonical, raw_layout
+from ....ir.geometry.layout import Layout, canonical
 from ....ir.geometry.space import Dim, identity_map
 from ....ir.provenance import locate, named, origin, origin_names
 from ....ir.support.errors import InputError
@@ -155,7 +155,7 @@ def random_plan(
     workers: tuple[int, ...] = ()
     if random.random() < 0.5:
         workers = _workers(dims, split, target, random)
-    plan = Plan(split, order, first, method, workers)
+    plan = _spread(Plan(split, order, first, method, workers), target)
     if not in_one_step:
         plan = _in_steps(structure, plan, element, random)
     return _with_combine(structure, plan, element, target, random, in_one_step)
@@ -242,6 +242,7 @@ def _in_a_ring(
     for d, r, steps, parts in random.sample(ways, min(len(ways), RINGS_TRIED)):
         split = _with(one, r, parts)
         plan = Plan(split, _order(len(dims), random), _first_tile(split, target, random))
+        plan = _spread(plan, target)
         plan = replace(plan, steps=_with(one, d, steps), ring=_with(none, d, r))
         if is_legal_in_steps(structure, plan, element):
             return plan
@@ -256,7 +257,9 @@ def _movement_plan(op: Operation, target: Target, random: Random) -> Plan:
     shape = cast("TensorType[Attribute]", op.results[0].type).get_shape()
     dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
     split = _split(dims, target.tiles, None, random)
-    return Plan(split, _order(len(dims), random), _first_tile(split, target, random))
+    return _spread(
+        Plan(split, _order(len(dims), random), _first_tile(split, target, random)), target
+    )
 
 
 def _split(
@@ -295,6 +298,28 @@ def _order(rank: int, random: Random) -> tuple[int, ...]:
 def _first_tile(split: Sequence[int], target: Target, random: Random) -> int:
     free = target.tiles - prod(split)
     return random.choice((0, random.randint(0, free), free))
+
+
+def _spread(plan: Plan, target: Target) -> Plan:
+    """The plan, often spread over several chips of a machine that has them.
+
+    Without a spread, its cells lie on neighbouring tiles, wherever chips begin. The choice follows
+    from the plan, so that a machine of one chip draws the same plans as ever.
+    """
+    if target.chips == 1:
+        return plan
+    random, left = Random(repr(plan)), target.chips
+    across: list[int] = []
+    for parts in plan.split:
+        across.append(random.choice([k for k in range(1, left + 1) if parts % k == 0]))
+        left //= across[-1]
+    cells, chips = prod(plan.split) // prod(across), prod(across)
+    room = target.tiles_per_chip - cells
+    if chips == 1 or room < 0:
+        return plan
+    chip = random.randint(0, target.chips - chips)
+    first = chip * target.tiles_per_chip + random.choice((0, random.randint(0, room), room))
+    return replace(plan, first_tile=first, across=tuple(across), apart=target.tiles_per_chip)
 
 
 def _workers(
@@ -387,8 +412,8 @@ def random_layout(shape: Sequence[int], target: Target, random: Random) -> Layou
     dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
     split = _split(dims, target.tiles, None, random)
     access = identity_map(tuple(range(len(dims))), tuple(shape))
-    order = _order(len(dims), random)
-    return canonical(raw_layout(dims, access, split, order, _first_tile(split, target, random)))
+    plan = Plan(split, _order(len(dims), random), _first_tile(split, target, random))
+    return canonical(_spread(plan, target).layout(dims, access))
 
 
 # Supersteps and addresses

@@ -121,6 +121,10 @@ DATA: tuple[Data, ...] = ("integers", "normal", "normal", "zeros", "special")
 MACHINES = ("", "", "", "workers=1", "workers=2", "memory.bytes_per_tile=24576")
 """Changes to the preset machine; one that is listed twice is drawn twice as often."""
 
+CHIPS = (1, 1, 1, 2, 4)
+"""The chips of a machine, where they divide its tiles; a number that is listed twice is drawn twice
+as often."""
+
 WITHIN: tuple[Shape, ...] = ("repeat", "if", "while")
 
 OFTEN = 0.5
@@ -172,7 +176,18 @@ def random_sketch(random: Random, max_ops: int = 5) -> Sketch:
     element = random.choice((0, 0, 0, 0, 1, 1, 2, 3, rare))
     data = random.choice(DATA)
     found = Sketch(steps, sizes, element, data, random.randrange(1 << 16), spelling)
-    return _with_a_long_axis(found, random) if random.random() < LONG else found
+    return _with_chips(_with_a_long_axis(found, random) if random.random() < LONG else found)
+
+
+def _with_chips(sketch: Sketch) -> Sketch:
+    """The sketch for a machine with the same tiles, on one chip or on several.
+
+    The number of chips follows from the seed of the values, so that programs do not change.
+    """
+    chips = CHIPS[sketch.seed % len(CHIPS)]
+    if chips == 1 or machine_of(sketch.target).tiles % chips:
+        return sketch
+    return replace(sketch, target=f"{sketch.target},links.topology=ladder,links.chips={chips}")
 
 
 def _with_a_long_axis(sketch: Sketch, random: Random) -> Sketch:

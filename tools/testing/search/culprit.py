@@ -8,7 +8,6 @@ memory of its own, and the first one with a wrong result names the codelet or th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -122,7 +121,7 @@ def _compute_fault(structure: Structure, plan: Plan, step: ExecutedOp) -> Fault:
     the split of the work and its operands is to blame.
     """
     layouts = [each.layout for each in (*step.operands, *step.results)]
-    split = _wrongly_computed(structure, replace(plan, first_tile=0), layouts, step)
+    split = _wrongly_computed(structure, plan.stacked, layouts, step)
     if not split:
         return ""
     whole = Plan((1,) * len(structure.space.dims), method=plan.method)

@@ -54,10 +54,11 @@ class Lives:
                 numbers[v.symbol],
                 first,
                 last,
-                *v.placed.tiles.span,
+                *span,
                 v.bytes_per_tile,
             )
             for v, first, last in report.timeline.lives()
+            for span in v.placed.tiles.spans
         ]
         return Lives(*np.array(rows, np.int64).reshape(len(rows), 6).T)
 

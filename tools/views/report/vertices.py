@@ -18,6 +18,7 @@ from ....dialects.variable import Variable
 from ....ir.geometry.grid import Cut
 from ....ir.geometry.layout import placement_order
 from ....ir.geometry.space import Space
+from ....ir.geometry.tiles import Tiles
 from ....ir.support.arrays import Integers
 from .columns import Table, table
 
@@ -52,7 +53,7 @@ def vertex_tables(
         kinds = _kinds(op.space.data, op.plan.data)
         rows = _vertices_of_kinds(SetColumns(op, variables, target), count, op.plan.data, kinds)
         vertices.append(_after(part, rows))
-        runs.append(_after(part, _runs(kinds, op.plan.data.first_tile)))
+        runs.append(_after(part, _runs(kinds, op.plan.data.tiles)))
     return {
         "vertices": _table("vertices", vertices),
         "vertex_tiles": _table("vertex_tiles", runs),
@@ -85,17 +86,21 @@ def _vertices_of_kinds(columns: SetColumns, count: int, plan: Plan, kinds: Integ
     numbers, first = np.unique(kinds, return_index=True)
     shown = np.full(len(kinds), -1, np.int64)
     shown[first] = numbers
-    kind = shown[made["tile"] - plan.first_tile]
+    kind = shown[plan.tiles.cells_on(made["tile"].astype(np.int64))]
     here = np.flatnonzero(kind >= 0)
     rows = np.stack([kind[here], *(made[n][here] for n in ("worker", "cycles", "bytes"))], axis=1)
     found, many = np.unique(rows, axis=0, return_counts=True)
     return np.column_stack([found, many])
 
 
-def _runs(kinds: Integers, first_tile: int) -> Integers:
+def _runs(kinds: Integers, tiles: Tiles) -> Integers:
     """Rows of kind, first tile and number of tiles, for neighbouring tiles of the same kind."""
-    starts = np.flatnonzero(np.diff(kinds, prepend=-1))
-    return np.column_stack([kinds[starts], starts + first_tile, np.diff(starts, append=len(kinds))])
+    here = tiles.of(np.arange(tiles.count))
+    order = np.argsort(here)
+    kinds, here = kinds[order], here[order]
+    begins = (np.diff(kinds, prepend=-1) != 0) | (np.diff(here, prepend=-2) != 1)
+    starts = np.flatnonzero(begins)
+    return np.column_stack([kinds[starts], here[starts], np.diff(starts, append=len(kinds))])
 
 
 def _after(part: int, rows: Integers) -> Integers:

@@ -1,0 +1,126 @@
+"""Links between chips: how many chips there are, and what moving bytes between them costs.
+
+A topology is a frozen dataclass. Its fields are facts of the machine. It says over which links the
+bytes of two chips travel, and how many bytes a link carries in a second. `Links` itself is the
+topology of a machine with one chip.
+
+Links are far slower than the exchange within a chip: on Mk1, 29.2 GB/s against 7.8 TB/s. So an
+exchange between chips takes as long as its busiest link. Flows that use a link share what it
+carries. Bytes that several tiles of a chip want cross a link once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ir.support.arrays import Integers
+from ..facts import ASSUMED, fact
+
+if TYPE_CHECKING:
+    from ..fabrics.traffic import Traffic
+
+MOST_CHIPS = 4096
+"""Chips that a machine may have. A round bound of ours: tables grow with the square of it."""
+
+
+@dataclass(frozen=True)
+class Routes:
+    """The links of a machine, and which of them each pair of chips uses.
+
+    Links have a direction. A pair is `source * chips + destination`.
+
+    Attributes:
+        bytes_per_second: of each link, (links,).
+        pair, link: a row for each link that a pair of chips uses, (uses,).
+    """
+
+    bytes_per_second: NDArray[np.float64]
+    pair: Integers
+    link: Integers
+
+    def seconds(self, pairs: Integers, moved: Integers) -> NDArray[np.float64]:
+        """The seconds that the busiest link of each pair is used: (pairs,).
+
+        Args:
+            pairs: of chips, each at most once.
+            moved: the bytes that each pair moves.
+        """
+        count = int(max(self.pair.max(initial=-1), pairs.max(initial=-1))) + 1
+        bytes_of = np.zeros(count, np.int64)
+        bytes_of[pairs] = moved
+        load = np.bincount(self.link, bytes_of[self.pair], len(self.bytes_per_second))
+        busy = load / self.bytes_per_second
+        longest = np.zeros(count, np.float64)
+        np.maximum.at(longest, self.pair, busy[self.link])
+        return longest[pairs]
+
+
+@dataclass(frozen=True)
+class Links:
+    """The links of a machine with one chip: none.
+
+    Attributes:
+        kind: the name of the topology in `links.topology`. A subclass sets it.
+        chips: the number of chips. The tiles of the machine are those of all chips, and tile t is
+            on chip t // (tiles of a chip).
+    """
+
+    kind: ClassVar[str] = "none"
+    kind_key: ClassVar[str] = "topology"
+
+    chips: int = fact(1, ASSUMED, "one chip", (1, MOST_CHIPS))
+
+    @property
+    def problem(self) -> str:
+        """Why this topology cannot have so many chips; "" if it can."""
+        if self.chips == 1:
+            return ""
+        return f"{self.chips} chips without links; need links.topology"
+
+    def routes(self) -> Routes:
+        """The links, and which of them each pair of chips uses."""
+        none = np.zeros(0, np.int64)
+        return Routes(np.zeros(0), none, none)
+
+    def meeting_seconds(self) -> float:
+        """Seconds in which the tiles of all chips meet, beyond what those of one chip take."""
+        return 0.0
+
+    def waiting_cycles(self, traffic: Traffic, tiles: int, clock_hz: float) -> Integers:
+        """The cycles that each tile waits for the links on which its bytes travel: (tiles,).
+
+        0 for a tile that moves nothing to another chip.
+
+        Args:
+            tiles: those of all chips.
+        """
+        waiting = np.zeros(traffic.tiles, np.int64)
+        chips = self.chips
+        chip = np.arange(traffic.tiles) // (tiles // chips)
+        flows = traffic.flows()
+        crossing = flows.among(chip)
+        if not len(crossing.source):
+            return waiting
+        pairs, which = np.unique(
+            crossing.source * chips + crossing.destination, return_inverse=True
+        )
+        moved = np.bincount(which, crossing.bytes, len(pairs)).astype(np.int64)
+        seconds = routes_of(self).seconds(pairs, moved)
+        cycles = np.ceil(seconds * clock_hz).astype(np.int64)
+        of_pair = np.zeros(chips * chips, np.int64)
+        of_pair[pairs] = cycles
+        own = of_pair[chip[flows.source] * chips + chip[flows.destination]]
+        for end in (flows.source, flows.destination):
+            np.maximum.at(waiting, end, own)
+        return waiting
+
+
+@lru_cache(maxsize=64)
+def routes_of(links: Links) -> Routes:
+    """The routes of a topology, made once."""
+    return links.routes()

@@ -1,0 +1,83 @@
+"""Which links the bytes of two chips use, against the shortest paths of a graph."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from abele.backends.links.links import Links, routes_of
+from abele.backends.links.topologies import Ladder, Pod, Torus
+
+
+def _graph(links: Ladder, chips: int) -> nx.Graph:
+    """The chips of a ladder or a torus, and what joins them."""
+    rows = chips // 2
+    graph = nx.Graph([(2 * r, 2 * r + 1) for r in range(rows)])
+    closed = isinstance(links, Torus) and rows > 2
+    for r in range(rows if closed else rows - 1):
+        graph.add_edges_from((2 * r + c, 2 * (r + 1) % chips + c) for c in (0, 1))
+    return graph
+
+
+@pytest.mark.parametrize("chips", [2, 4, 6, 8, 16])
+@pytest.mark.parametrize("topology", [Ladder, Torus])
+def test_bytes_take_a_shortest_way(topology: type[Ladder], chips: int):
+    links = topology(chips=chips)
+    routes = routes_of(links)
+    used = np.bincount(routes.pair, minlength=chips * chips).reshape(chips, chips)
+    ways = dict(nx.all_pairs_shortest_path_length(_graph(links, chips)))
+    assert used.tolist() == [[ways[a][b] for b in range(chips)] for a in range(chips)]
+
+
+@pytest.mark.parametrize(
+    "links", [Ladder(chips=8), Torus(chips=12), Pod(chips=16, domain=8, switched=0)]
+)
+def test_no_way_uses_a_link_twice_and_every_link_that_is_used_exists(links: Ladder):
+    routes = routes_of(links)
+    assert routes.link.max() < len(routes.bytes_per_second)
+    uses = routes.pair * len(routes.bytes_per_second) + routes.link
+    assert len(np.unique(uses)) == len(uses)
+
+
+def test_neighbours_in_a_ring_of_a_ladder_use_links_of_their_own():
+    # 0, 2, 4, 6, 7, 5, 3, 1: down one column, and up the other.
+    ring = [0, 2, 4, 6, 7, 5, 3, 1]
+    routes = routes_of(Ladder(chips=8))
+    pairs = np.array([a * 8 + b for a, b in zip(ring, [*ring[1:], 0], strict=True)])
+    order = np.argsort(pairs)
+    seconds = routes.seconds(pairs[order], np.full(8, 10**9))
+    rungs = [abs(a - b) == 1 for a, b in (divmod(int(p), 8) for p in pairs[order])]
+    assert seconds.tolist() == pytest.approx([1 / 58.4 if rung else 1 / 29.2 for rung in rungs])
+
+
+def test_flows_that_share_a_link_share_what_it_carries():
+    routes = routes_of(Ladder(chips=6))
+    pairs = np.array([0 * 6 + 2, 0 * 6 + 4])
+    seconds = routes.seconds(pairs, np.array([29_200_000_000, 29_200_000_000]))
+    assert seconds.tolist() == pytest.approx([2.0, 2.0])
+
+
+def test_pods_reach_each_other_through_the_gateway_of_the_own_machine():
+    direct, switched = (Pod(chips=24, domain=8, switched=k) for k in (0, 1))
+    for links in (direct, switched):
+        routes = routes_of(links)
+        slow = routes.bytes_per_second[routes.link] == 12.5e9
+        away = np.bincount(routes.pair[slow], minlength=24 * 24).reshape(24, 24)
+        tori = np.arange(24) // 8
+        far = tori[:, None] != tori
+        assert (away[far] == (1 if links is direct else 2)).all()
+        assert not away[~far].any()
+
+
+@pytest.mark.parametrize(("chips", "cycles"), [(2, 40), (4, 80), (16, 199), (64, 676)])
+def test_all_chips_meet_in_the_published_time(chips: int, cycles: int):
+    assert Ladder(chips=chips).meeting_seconds() * 1.325e9 == pytest.approx(cycles, abs=0.6)
+
+
+def test_one_chip_has_no_links():
+    for links in (Links(), Ladder(), Torus(), Pod()):
+        assert links.chips == 1
+        assert links.problem == ""
+        assert links.meeting_seconds() == 0
+        assert not len(routes_of(links).pair)
