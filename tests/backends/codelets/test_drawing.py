@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from abele.backends.codelets.calls import Scratch, run_calls
+from abele.backends.codelets.drawing import Generators
 from abele.backends.codelets.numerics import Placed, VertexSet, bind_vertices
 from abele.backends.host.copies import HostScratch
 from abele.backends.host.switch import is_wanted
@@ -85,7 +86,14 @@ def test_each_worker_draws_for_its_vectors_in_the_order_of_storage(bind, name: s
         pytest.skip("this run wants no kernels")
     generators = seeded(5, tiles, workers)
     scratch = Scratch() if bind is bind_vertices else HostScratch()
-    made = bind(structure, plan, placed[:-1], placed[-1], scratch, generators=generators)
+    made = bind(
+        structure,
+        plan,
+        placed[:-1],
+        placed[-1],
+        scratch,
+        generators=Generators(generators, plan.tiles),
+    )
     run_calls(made if isinstance(made, list) else made.calls)
     found = gather(memory, placed[-1].address, vertices.layouts[-1], np.dtype(np.float32)).T
 
@@ -126,7 +134,9 @@ def test_the_generators_of_other_tiles_stay_and_the_next_run_goes_on():
     scatter(np.full((ROWS, COLUMNS), 1 + 2.0**-11, np.float32), memory, 0, layout)
     generators = seeded(5, 9, 2)
     before = generators.copy()
-    calls = bind_vertices(structure, plan, placed[:-1], placed[-1], Scratch(), (), generators)
+    calls = bind_vertices(
+        structure, plan, placed[:-1], placed[-1], Scratch(), (), Generators(generators, plan.tiles)
+    )
     runs = []
     for _ in range(2):
         run_calls(calls)
