@@ -29,7 +29,7 @@ from .nn_to_partition.states import convert_constant, convert_load, convert_stat
 from .nn_to_partition.types import Types
 from .plans.fused import FusedGroups
 from .plans.homes import Homes
-from .plans.planned import target_of
+from .plans.planned import used_target
 
 PATTERNS: Patterns[ToPartition] = Patterns(
     (Structured, convert_structured),
@@ -66,7 +66,7 @@ class ConvertNnToPartition(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
         with FusedGroups(op):
-            types = Types(Homes(op, target_of(op)))
+            types = Types(Homes(op, used_target(op)))
             functions = [each for each in op.body.block.ops if isinstance(each, func.FuncOp)]
             signatures = {
                 each.sym_name.data: types.signature(each)

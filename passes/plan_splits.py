@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Operation
 
 from ..backends.target import PRESETS, Target, named_target
@@ -27,7 +27,7 @@ from .planner.storing_once import Asked, store_once
 from .plans.beside import wish_homes
 from .plans.fused import FusedGroups
 from .plans.homes import Homes
-from .plans.planned import TARGET, asked_target
+from .plans.planned import ONE_CHIP, TARGET, asked_target, used_target
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,10 @@ class PlanSplits(ModulePass):
                     plan = with_vertices(each.structure(), plan, self.vertices_per_tile)
                 each.attributes["plan"] = PlanAttr(plan)
             op.attributes[TARGET] = StringAttr(target.spelling())
+            if planned.network.one_chip:
+                op.attributes[ONE_CHIP] = UnitAttr()
             write_relaxed(op, planned.relaxed(target))
-            _decide_homes(op, planned.network.at_home, target)
+            _decide_homes(op, planned.network.at_home, used_target(op))
 
     def _spare(self, module: ModuleOp, target: Target, asked: Asked) -> int:
         """The bytes of a tile that smaller plans leave free."""

@@ -130,6 +130,13 @@ class Target:
         """The number of chips."""
         return self.links.chips
 
+    @cached_property
+    def one_chip(self) -> Target:
+        """A target with one of the chips; itself if it has no more."""
+        if self.chips == 1:
+            return self
+        return replace(self, tiles=self.tiles_per_chip, links=Links())
+
     @property
     def tiles_per_chip(self) -> int:
         """The tiles of one chip. Tile t is on chip t // tiles_per_chip."""

@@ -488,23 +488,36 @@ def block_layout(
     )
 
 
-def replicated_layout(tiles: int) -> Layout:
-    """A layout that puts a tensor of one element on every tile."""
-    return canonical(Layout((Cut(tiles, tiles),), AccessMap((AxisMap(1),))))
+def replicated_layout(tiles: int, chips: int = 1) -> Layout:
+    """A layout that puts a tensor of one element on every tile.
+
+    Args:
+        tiles: those of all chips.
+    """
+    cut, apart = Cut(tiles, tiles, chips=chips), tiles // chips if chips > 1 else 0
+    return canonical(Layout((cut,), AccessMap((AxisMap(1),)), apart=apart))
 
 
 def linear_layout(
-    shape: tuple[int, ...], itemsize: int, tiles: int, grain_bytes: int = 128
+    shape: tuple[int, ...], itemsize: int, tiles: int, grain_bytes: int = 128, *, chips: int = 1
 ) -> Layout:
     """A layout that spreads a tensor evenly in row-major order, at least grain_bytes per tile.
 
     This is the default for tensors whose user prefers no layout. Source of the 128 bytes: poplibs
-    TileMapping.cpp (linear mapping, minimum bytes per tile).
+    TileMapping.cpp (linear mapping, minimum bytes per tile). A tensor that needs no more tiles than
+    the first chip has lies there. A larger one is spread over all chips.
+
+    Args:
+        tiles: those of all chips.
     """
     elements = prod(shape)
     grain = max(1, grain_bytes // itemsize)
     parts = max(1, min(tiles, -(-elements // grain)))
     if elements <= 1:
         return canonical(Layout((), AccessMap((AxisMap(elements),))))
-    cut = Cut(elements, parts, max(1, 8 // itemsize) if parts > 1 else 1)
-    return canonical(Layout((cut,), AccessMap((AxisMap(elements, ((0, 1),)),))))
+    if parts <= tiles // chips or parts < chips:
+        parts, chips = min(parts, tiles // chips), 1
+    parts -= parts % chips
+    cut = Cut(elements, parts, max(1, 8 // itemsize) if parts > 1 else 1, chips)
+    apart = tiles // chips if chips > 1 else 0
+    return canonical(Layout((cut,), AccessMap((AxisMap(elements, ((0, 1),)),)), apart=apart))

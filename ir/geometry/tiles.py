@@ -81,6 +81,14 @@ class Tiles:
         table.flags.writeable = False
         return table
 
+    @cached_property
+    def _cells(self) -> NDArray[np.int64]:
+        """The cell on each tile from the first to the last; -1 between chips. Read-only."""
+        cells = np.full(self.end - self.first, -1, np.int64)
+        cells[self._table - self.first] = np.arange(self.count)
+        cells.flags.writeable = False
+        return cells
+
     @property
     def end(self) -> int:
         """The tile after the last one."""
@@ -126,10 +134,9 @@ class Tiles:
         if not self.chips:
             cells = tiles - self.first
             return np.where((cells >= 0) & (cells < self.count), cells, -1)
-        order = np.argsort(self._table)
-        at = np.searchsorted(self._table, tiles, sorter=order)
-        cells = order[np.minimum(at, self.count - 1)]
-        return np.where(self._table[cells] == tiles, cells, -1)
+        at = tiles - self.first
+        inside = (at >= 0) & (at < len(self._cells))
+        return np.where(inside, self._cells[np.where(inside, at, 0)], -1)
 
     def cell_on(self, tile: int) -> int:
         """The cell on a tile. Raises ValueError if there is none."""

@@ -18,6 +18,7 @@ from ...ir.geometry.overlap import Overlap, sent_elements
 from ...ir.geometry.space import Space
 from ...ir.geometry.tiles import Tiles
 from .cell_runs import elements_of_cells
+from .crossing import crossing_cycles
 from .price import Integers
 from .traffic import traffic
 
@@ -65,13 +66,19 @@ class Arrival(NamedTuple):
         )
 
 
+NOTHING = Arrival(0, 0, 0)
+"""The arrival of no operand."""
+
+
 @lru_cache(maxsize=8192)
 def arrival_of(operands: tuple[Operand, ...], target: Target) -> Arrival:
     """The cycles until all operands have arrived, in one exchange.
 
     Only ports count. On a fabric with distances, such as a mesh, it is a lower bound of the price.
     """
-    return _arriving(operands, target).whole() if operands else Arrival(0, 0, 0)
+    if not operands:
+        return NOTHING
+    return _over_links(_arriving(operands, target).whole(), operands, target)
 
 
 def arrival_at_least(operands: tuple[Operand, ...], target: Target) -> Arrival:
@@ -79,7 +86,17 @@ def arrival_at_least(operands: tuple[Operand, ...], target: Target) -> Arrival:
 
     It needs no table of overlapping blocks, so it takes a fraction of the time.
     """
-    return _arriving(operands, target).least if operands else Arrival(0, 0, 0)
+    if not operands:
+        return NOTHING
+    return _over_links(_arriving(operands, target).least, operands, target)
+
+
+def _over_links(found: Arrival, operands: tuple[Operand, ...], target: Target) -> Arrival:
+    """An arrival that waits until bytes have crossed from chip to chip."""
+    crossing = crossing_cycles(operands, target) if target.chips > 1 else 0
+    if not crossing:
+        return found
+    return Arrival(max(found.exchange, crossing), found.copying, max(found.elsewhere, crossing))
 
 
 # The exact price of an arrival often follows soon after its lower bound.

@@ -6,12 +6,17 @@ addition, there are the splits under which an operand stays on its tiles.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import gcd, prod
+from typing import NamedTuple
+
 import numpy as np
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import linear_groups
+from ...ir.geometry.space import Space
 from ...ir.support.distinct import distinct
 from ..plans.derive import result_layout
 from ..plans.padding import can_pad
@@ -27,11 +32,11 @@ Chosen by trial, roomy. Half: up to 5.2 % more cycles (AlexNet on mk1). Double: 
 
 def part_counts(problem: Problem, dim: int, tiles: int) -> Integers:
     """The part counts worth trying: the fewest parts for each size of the largest part."""
-    each = problem.structure.space.dims[dim]
+    each, chips = problem.structure.space.dims[dim], problem.terms.chips(dim)
     forced = problem.terms.parts(dim)
     if forced:
         return np.array([forced], np.int64)
-    counts = np.arange(1, max(1, min(each.size, tiles)) + 1)
+    counts = np.arange(chips, max(chips, min(each.size, tiles)) + 1, chips)
     if each.size <= 1 or problem.structure.is_never_cut(dim):
         return counts[:1]
     if each.kind == "reduction":
@@ -40,6 +45,10 @@ def part_counts(problem: Problem, dim: int, tiles: int) -> Integers:
         if not can_pad(problem.structure, dim):
             return counts[each.size % counts == 0]
     largest = -(-each.size // counts)
+    if each.kind == "reduction":
+        # Partials have parts of one size, and none may be empty.
+        full = (counts - 1) * largest < each.size
+        counts, largest = counts[full], largest[full]
     return counts[np.r_[True, largest[1:] != largest[:-1]]]
 
 
@@ -64,7 +73,11 @@ def _thinned(counts: Integers, most: int) -> Integers:
 
 
 def splits(problem: Problem, tiles: int) -> Integers:
-    """Every split worth pricing that needs at most this many tiles: (candidates, dimensions)."""
+    """Every split worth pricing: (candidates, dimensions).
+
+    Args:
+        tiles: those of a chip.
+    """
     tiles = problem.terms.most_tiles(tiles)
     rank = len(problem.structure.space.dims)
     choices = [part_counts(problem, d, tiles) for d in range(rank)]
@@ -108,11 +121,11 @@ def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target)
         through = problem.moves[i] if problem.moves else None
         access = through.operands[0] if through else space.operands[i]
         cuts = _cuts_of_axes(layout, access.shape)
-        parallel: list[tuple[int, int]] = []
-        shared: list[tuple[int, int]] = []
-        every: list[tuple[int, int]] = []
-        waiting = 1
-        for axis, parts in cuts:
+        parallel: list[_Cut] = []
+        shared: list[_Cut] = []
+        every: list[_Cut] = []
+        waiting = _Cut(0, 1, 1)
+        for axis, parts, chips in cuts:
             dims = [d for d, _ in access.axes[axis].terms]
             if through is not None:
                 dims = [
@@ -122,35 +135,73 @@ def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target)
                 ]
             kept = [d for d in dims if space.dims[d].kind == "parallel"]
             merged = [d for d in dims if space.dims[d].kind == "reduction"]
-            parallel += [(d, parts) for d in kept[:1]]
-            every += [(d, parts) for d in (kept or merged)[:1]]
+            parallel += [_Cut(d, parts, chips) for d in kept[:1]]
+            every += [_Cut(d, parts, chips) for d in (kept or merged)[:1]]
             # If several tiles hold elements that are merged into one part, each computes a share of
             # that part.
-            shared += [(d, parts * waiting) for d in kept[:1]]
+            shared += [_Cut(d, parts * waiting.parts, chips * waiting.chips) for d in kept[:1]]
             if merged and not kept and shared:
-                shared[-1] = shared[-1][0], shared[-1][1] * parts
-            waiting = parts if merged and not kept and not shared else 1
+                last = shared[-1]
+                shared[-1] = _Cut(last.of, last.parts * parts, last.chips * chips)
+            waits = merged and not kept and not shared
+            waiting = _Cut(0, parts, chips) if waits else _Cut(0, 1, 1)
         for dims in (parallel, every) if problem.merges else (parallel, shared):
-            split = [1] * len(space.dims)
-            for d, parts in dims:
-                split[d] = min(split[d] * parts, max(space.dims[d].size, 1))
-            order = tuple(dict.fromkeys(d for d, _ in dims))
-            found.append(Plan(tuple(split), _plain(order), layout.first_tile))
-    return [plan for plan in dict.fromkeys(found) if is_legal(problem, plan, target)]
+            plan = _plan_of_cuts(space, dims, layout)
+            if plan is not None and is_legal(problem, plan, target):
+                found.append(plan)
+    return list(dict.fromkeys(found))
+
+
+class _Cut(NamedTuple):
+    """A cut of an axis or a dimension.
+
+    Attributes:
+        of: the number of the axis or dimension.
+        chips: the chips over which the parts are spread.
+    """
+
+    of: int
+    parts: int
+    chips: int
+
+
+def _plan_of_cuts(space: Space, cuts: Sequence[_Cut], layout: Layout) -> Plan | None:
+    """The plan that cuts dimensions as a layout does, on its tiles, slowest first.
+
+    None if the parts cannot be spread over the chips of the layout.
+    """
+    split, across = [1] * len(space.dims), [1] * len(space.dims)
+    for d, parts, chips in cuts:
+        split[d] = min(split[d] * parts, max(space.dims[d].size, 1))
+        across[d] *= chips
+    order = _plain(tuple(dict.fromkeys(each.of for each in cuts)))
+    if not layout.apart:
+        return Plan(tuple(split), order, layout.first_tile)
+    several = prod(across) > 1
+    cells = prod(split) // prod(across)
+    if any(n % k for n, k in zip(split, across, strict=True)) or cells > layout.apart:
+        return None
+    return Plan(
+        tuple(split),
+        order,
+        layout.first_tile,
+        across=tuple(across) if several else (),
+        apart=layout.apart if several else 0,
+    )
 
 
 def leaving(problem: Problem, layout: Layout, target: Target) -> list[Plan]:
     """The plans that leave an operator's result in a layout: at most one."""
     space = problem.structure.space
     access = space.results[0]
-    split, order = [1] * len(space.dims), list[int]()
-    for axis, parts in _cuts_of_axes(layout, access.shape):
-        for d, _ in access.axes[axis].terms[:1]:
-            split[d] = parts
-            order.append(d)
-    plan = Plan(tuple(split), _plain(tuple(dict.fromkeys(order))), layout.first_tile)
-    fits = is_legal(problem, plan, target) and final_layouts_of(problem, plan)[0] == layout
-    return [plan] if fits else []
+    cuts = [
+        _Cut(d, parts, chips)
+        for axis, parts, chips in _cuts_of_axes(layout, access.shape)
+        for d, _ in access.axes[axis].terms[:1]
+    ]
+    plan = _plan_of_cuts(space, cuts, layout)
+    fits = plan is not None and is_legal(problem, plan, target)
+    return [plan] if fits and final_layouts_of(problem, plan)[0] == layout else []
 
 
 def _plain(order: tuple[int, ...]) -> tuple[int, ...]:
@@ -169,13 +220,13 @@ def is_legal(problem: Problem, plan: Plan, target: Target) -> bool:
     return True
 
 
-def _cuts_of_axes(layout: Layout, shape: tuple[int, ...]) -> list[tuple[int, int]]:
-    """The cuts of a layout as (axis, parts), slowest first.
+def _cuts_of_axes(layout: Layout, shape: tuple[int, ...]) -> list[_Cut]:
+    """The cuts of the axes of a layout, slowest first.
 
     Args:
         shape: another shape of the same elements, whose axes are returned.
     """
-    cuts: list[tuple[int, int]] = []
+    cuts: list[_Cut] = []
     axis_of = {
         d: i for i, axis in reversed(list(enumerate(layout.access.axes))) for d, _ in axis.terms
     }
@@ -190,11 +241,12 @@ def _cuts_of_axes(layout: Layout, shape: tuple[int, ...]) -> list[tuple[int, int
         # A cut of an axis of one element cuts only its padding.
         if axis_of[d] not in (left if alike else left[:1]):
             continue
-        rest = layout.parts[d]
+        rest, chips = layout.parts[d], layout.grid[d].chips
         at = left.index(axis_of[d])
         for j in right[at : at + 1] if alike else right:
             parts = min(rest, shape[j])
+            own = gcd(parts, chips)
             if parts > 1:
-                cuts.append((j, parts))
-            rest //= parts
+                cuts.append(_Cut(j, parts, own))
+            rest, chips = rest // parts, chips // own
     return cuts

@@ -24,7 +24,7 @@ class Charges:
     """The prices of the parts of a plan, over arrays of candidates, on the busiest tile.
 
     Attributes:
-        tiles, bytes_per_tile: of the machine.
+        tiles, bytes_per_tile: of a chip.
         element_bytes: of operands and result.
         partial_bytes: of partial sums.
         sync_cycles: per superstep.
@@ -55,7 +55,7 @@ def target_charges(
     """
     between = partials_dtype(element) if partials is None else partials
     return Charges(
-        tiles=target.tiles,
+        tiles=target.tiles_per_chip,
         bytes_per_tile=target.usable_bytes_per_tile,
         element_bytes=element.itemsize,
         partial_bytes=between.itemsize,

@@ -201,7 +201,7 @@ class Shortlist:
 @lru_cache(maxsize=1024)
 def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
     """The splits of an operator whose prices are computed exactly; at least one fast split."""
-    parts = splits(problem, target.tiles)
+    parts = splits(problem, target.tiles_per_chip)
     if len(parts) > PRICED:
         quick = estimates(problem, parts, target, quick=True)
         fits = _fitting(quick, bound, problem.terms)
@@ -233,7 +233,7 @@ def trade_offs(problem: Problem, target: Target, bound: int) -> Splits:
 
     `abele plan` shows these so that users see what a byte is worth.
     """
-    parts = splits(problem, target.tiles)
+    parts = splits(problem, target.tiles_per_chip)
     found = estimates(problem, parts, target, quick=len(parts) > PRICED)
     fits = _fitting(found, bound, problem.terms)
     memory = (found.resident + found.temporary)[fits]

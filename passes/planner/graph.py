@@ -331,7 +331,8 @@ class _Reader:
         return len(self.itemsizes) - 1
 
     def _linear_layout(self, value: SSAValue) -> Layout:
-        return linear_layout(nn.shape_of(value), dtype_of(value).itemsize, self.target.tiles)
+        shape, itemsize = nn.shape_of(value), dtype_of(value).itemsize
+        return linear_layout(shape, itemsize, self.target.tiles, chips=self.target.chips)
 
     def _linear(self, value: SSAValue) -> int:
         key = nn.shape_of(value), dtype_of(value).itemsize
@@ -480,7 +481,7 @@ class _Reader:
         number = op.iteration_number if isinstance(op, control.RepeatOp) else None
         if number is not None:
             self.slots[number] = self._new(number)
-            self.fixed[self.slots[number]] = replicated_layout(self.target.tiles)
+            self.fixed[self.slots[number]] = replicated_layout(self.target.tiles, self.target.chips)
         outer, self.times = self.times, min(self.times * iterations, MOST_TIMES)
         for region in regions:
             self.slots.update(zip(region.block.args, slots, strict=number is None))

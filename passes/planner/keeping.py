@@ -139,8 +139,11 @@ def keeping(problem: Problem, operand: int, wanted: Layout, target: Target) -> t
         for step in (1, -1):
             order = [d for place in way for d, _ in place[::step]]
             plain = () if order == sorted(order) else tuple(order)
+            across = _across_of(way, wanted, rank)
             plan = Plan(_split_of(way, rank), plain, wanted.first_tile)
-            tried[problem.terms.complete(plan)] = None
+            if any(n % k for n, k in zip(plan.split, across, strict=False)):
+                continue
+            tried[replace(problem.terms.complete(plan), across=across, apart=wanted.apart)] = None
     return tuple(
         plan
         for plan in tried
@@ -155,6 +158,17 @@ def _split_of(way: OperandCut, rank: int) -> tuple[int, ...]:
     for d, parts in (each for place in way for each in place):
         split[d] = parts
     return tuple(split)
+
+
+def _across_of(way: OperandCut, wanted: Layout, rank: int) -> tuple[int, ...]:
+    """The chips over which the parts of each dimension of an operator are spread."""
+    if not wanted.apart:
+        return ()
+    across = [1] * rank
+    for place, d in zip(way, wanted.split_dims, strict=True):
+        for own, _ in place[:1]:
+            across[own] = wanted.grid[d].chips
+    return tuple(across)
 
 
 def _ways(problem: Problem, operand: int, wanted: Layout) -> Iterator[OperandCut]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,7 +250,7 @@ class Chooser:
         made, wanted = _left(node.problem, choice.plan)
         layouts = dict(zip(node.results, made, strict=True))
         homes: dict[int, Layout] = {}
-        dtypes, tiles = node.problem.operand_dtypes, self.target.tiles
+        dtypes, tiles, chips = node.problem.operand_dtypes, self.target.tiles, self.target.chips
         brought: dict[int, Layout] = {}
         if node.pins:
             question = self._question(node, have)
@@ -257,9 +258,9 @@ class Chooser:
         for k, slot in node.homes.items():
             home = homes[slot] = layouts[slot] = brought.get(k) or wanted[k]
             if not home.is_partition:
-                layouts[slot] = linear_layout(home.shape, dtypes[k].itemsize, tiles)
+                layouts[slot] = linear_layout(home.shape, dtypes[k].itemsize, tiles, chips=chips)
         for k, slot in node.inputs.items():
-            layouts[slot] = home_of_free(wanted[k], dtypes[k].itemsize, tiles)
+            layouts[slot] = home_of_free(wanted[k], dtypes[k].itemsize, tiles, chips)
         return Option(choice, layouts, homes)
 
     def _given(self, node: Operator, plan: Plan, have: tuple[Layout | None, ...]) -> Choice:
@@ -282,17 +283,27 @@ class Chooser:
         have: tuple[Layout | None, ...],
         resident: NDArray[np.int64],
     ) -> Option:
-        """The option, moved to the tiles that hold the fewest weights so far, if that is cheap."""
-        choice = option.choice
-        cells, plan = choice.cells, choice.plan
+        """The option, moved to the tiles that hold the fewest weights so far, if that is cheap.
+
+        A plan of several chips stays on these chips.
+        """
+        choice, plan = option.choice, option.choice.plan
+        tiles, every = plan.tiles, self.target.tiles_per_chip
         fixed = node.given is not None or not self.moves
-        if fixed or not choice.resident_bytes or cells == self.target.tiles:
+        if fixed or not choice.resident_bytes or tiles.on_a_chip >= every:
             return option
-        fullest = _windows_max(resident, cells)
-        first = int(np.argmin(fullest))
-        gain = int(fullest[plan.first_tile] - fullest[first])
+        on_chips = resident.reshape(-1, every)
+        chip, at = divmod(plan.first_tile, every)
+        lowest, chips = (chip, prod(plan.across)) if plan.across else (0, 1)
+        if chips > 1:
+            on_chips = on_chips[chip : chip + chips].max(axis=0, keepdims=True)
+        fullest = _windows_max(on_chips, tiles.on_a_chip)
+        now = fullest[chip - lowest, at] if at < fullest.shape[1] else on_chips.max()
+        best, first = divmod(int(np.argmin(fullest)), fullest.shape[1])
+        gain = int(now - fullest[best, first])
         if gain == 0:
             return option
+        first += (lowest + best) * every
         elsewhere = replace(plan, first_tile=first, combine=None)
         moved = self.priced(node, elsewhere, have)
         price = self.byte_price / node.times
@@ -369,12 +380,12 @@ def add_bytes(resident: NDArray[np.int64], layout: Layout, itemsize: int) -> Non
 
 
 def _windows_max(values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """The largest value of each window of this size: (windows,)."""
+    """The largest value of each window of this size along the last axis: (..., windows)."""
     # Each round widens the known windows, at most to double their size.
     found, covered = values, 1
     while covered < size:
         step = min(covered, size - covered)
-        found, covered = np.maximum(found[:-step], found[step:]), covered + step
+        found, covered = np.maximum(found[..., :-step], found[..., step:]), covered + step
     return found
 
 

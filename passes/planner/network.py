@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from ...backends.target import Target
-from ...dialects.abele import Plan
+from ...dialects.abele import Plan, PlanAttr
 from ...dialects.home import home_of
 from ...ir.geometry.layout import Layout, placement
 from ...ir.upstream import ModuleOp
@@ -72,6 +72,7 @@ class NetworkPlan:
         questions: the question that each plan answers.
         at_home: the states and constants whose wished homes the plans keep.
         reload_cycles: the part of the cycles that no run takes, as in Choice.
+        one_chip: whether the target has several chips, of which the plans use only the first.
     """
 
     plans: dict[Operation, Plan]
@@ -82,6 +83,7 @@ class NetworkPlan:
     questions: dict[Operation, Question]
     at_home: frozenset[Operation] = frozenset()
     reload_cycles: float = 0.0
+    one_chip: bool = False
 
     @property
     def bytes_per_tile(self) -> int:
@@ -114,11 +116,36 @@ def plan_network(
     least memory are returned, and the allocator reports which variables do not fit. Raises
     InputError for a plan that does not belong to its operation.
 
+    On several chips, the plans are those of one chip if these fit and are as fast.
+
     Args:
         joint: choose the plans of operators that share a weight which the program changes together.
         spare: bytes of a tile that the program shall leave free.
     """
-    limits, loop = limits or Limits(), loop_of_runs(module)
+    found = _planned(module, target, limits or Limits(), joint=joint, spare=spare)
+    if target.chips == 1 or any(lies_across(op, target) for op in module.walk()):
+        return found
+    alone = _planned(module, target.one_chip, limits or Limits(), joint=joint, spare=spare)
+    usable = target.usable_bytes_per_tile - spare
+    faster = found.bytes_per_tile <= usable and found.cycles < alone.cycles
+    if alone.bytes_per_tile <= usable and not faster:
+        return replace(alone, one_chip=True)
+    return found
+
+
+def lies_across(op: Operation, target: Target) -> bool:
+    """Whether the plan or the home that an operation already has takes tiles of a second chip."""
+    plan, home = op.attributes.get("plan"), home_of(op)
+    ends = [plan.data.tiles.end] if isinstance(plan, PlanAttr) else []
+    ends += [home.layout.tiles.end] if home is not None else []
+    return max(ends, default=0) > target.tiles_per_chip
+
+
+def _planned(
+    module: ModuleOp, target: Target, limits: Limits, *, joint: bool, spare: int
+) -> NetworkPlan:
+    """The plans of a module on all chips of a target."""
+    loop = loop_of_runs(module)
     if loop is None:
         return Network(read_graph(module, target, limits), target, spare).planned(joint).of_a_run
     # A loop of runs has the plans of a single run, so that both give the same bits.

@@ -119,9 +119,10 @@ def _sources(question: Question, homes: tuple[Layout, ...]) -> tuple[Layout, ...
 
     Operands without a layout are at home; free operands are near it.
     """
-    problem, tiles = question.problem, question.target.tiles
+    problem, target = question.problem, question.target
+    tiles, chips = target.tiles, target.chips
     return tuple(
-        layout or (home_of_free(home, dtype.itemsize, tiles) if problem.is_free(i) else home)
+        layout or (home_of_free(home, dtype.itemsize, tiles, chips) if problem.is_free(i) else home)
         for i, (layout, home, dtype) in enumerate(
             zip(question.have, homes, problem.operand_dtypes, strict=True)
         )
@@ -346,7 +347,7 @@ def _plan(found: _Found, row: int, depth: int) -> Plan:
 def _candidates(problem: Problem, depth: int, target: Target) -> list[_Found]:
     """All plans that cut only the depth in time, without a ring and around each possible ring."""
     space = problem.structure.space
-    parts = candidates.splits(problem, target.tiles)
+    parts = candidates.splits(problem, target.tiles_per_chip)
     parts = parts[parts[:, depth] == 1]
     charges = target_charges(target, problem.number_dtype, problem.partials_dtype)
     size = space.dims[depth].size

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
+from heapq import merge as merged
 from itertools import islice
 from typing import TypeAlias
 
@@ -25,6 +26,7 @@ from .estimate import Splits, combining_cycles, shortlist, trade_offs
 from .orders import orders
 from .problem import Problem
 from .question import Question
+from .spreads import over_chips
 from .superstep import arrived, lower_bounds, received
 from .terms import Terms
 
@@ -80,11 +82,12 @@ def _combined(question: Question, first: Choice) -> Choice:
 
 def _fastest_merge(question: Question) -> Choice:
     """The fastest way to combine partials, in one compute or, if the problem may be cut, in two."""
-    once = replace(question, problem=replace(question.problem, merges=False))
-    ways = [fastest(once)]
-    if question.problem.merges:
-        ways.append(fastest(question))
-    return min(ways, key=lambda choice: choice.cycles)
+    found: list[Choice] = []
+    for way in over_chips(question):
+        found.append(fastest(replace(way, problem=replace(way.problem, merges=False))))
+        if way.problem.merges:
+            found.append(fastest(way))
+    return min(found, key=lambda choice: choice.cycles)
 
 
 def _combining(question: Question, plan: Plan) -> Question | None:
@@ -207,9 +210,14 @@ def sketched(question: Question) -> tuple[Choice, ...]:
 
 def by_promise(question: Question) -> Iterator[Plan]:
     """The plans on the shortlist, the most promising first, without combining plans."""
+    each = (_promising(way) for way in over_chips(question))
+    return (choice.plan for choice in merged(*each, key=lambda choice: choice.cycles))
+
+
+def _promising(question: Question) -> Iterator[Choice]:
     short = shortlist(question.problem, question.target, question.bound)
     splits = tuple(dict.fromkeys(short.fast + short.lean))
-    return (each.plan for each in _by_promise(question, _worth_trying(question, splits)))
+    return _by_promise(question, _worth_trying(question, splits))
 
 
 def _beaten(choice: Choice, merging: float, found: Iterable[Choice]) -> bool:
@@ -238,7 +246,9 @@ def _merging(question: Question, choices: list[Choice]) -> list[float]:
 def _worth_trying(question: Question, splits: Splits) -> tuple[Plan, ...]:
     """The plans of some splits, and the plans under which an operand stays on its tiles."""
     problem, target = question.problem, question.target
-    plans = *_ordered(problem, splits, target), *inherited(problem, question.have, target)
+    across = problem.terms.across or ()
+    stay = [p for p in inherited(problem, question.have, target) if p.across == across]
+    plans = *_ordered(problem, splits, target), *stay
     return tuple(dict.fromkeys(map(problem.terms.complete, plans)))
 
 

@@ -26,6 +26,7 @@ from .search import considered as considered_at_once
 from .search import exact, finalists
 from .search import sketched as sketched_at_once
 from .search import traded as traded_at_once
+from .spreads import over_chips
 
 MOST_TRIED = 4_096
 """The most splits that are tried for steps that the user asks for.
@@ -67,6 +68,10 @@ def plans(question: Question, *, lean: bool = False, in_time: bool = True) -> tu
     """
     if question.terms.steps:
         return _as_asked(question)
+    ways = over_chips(question)
+    if len(ways) > 1:
+        every = [c for way in ways for c in plans(way, lean=lean, in_time=in_time)]
+        return tuple(sorted(fitting(every, question.bound, question.terms), key=rank))
     once = finalists(question, lean=lean)
     if not in_time or question.problem.moves or any(_fits(question, choice) for choice in once):
         return once
@@ -79,12 +84,18 @@ def considered(question: Question) -> tuple[Choice, ...]:
 
     `abele plan` shows them to explain a choice.
     """
-    return plans(question) if question.terms.steps else considered_at_once(question)
+    if question.terms.steps:
+        return plans(question)
+    found = [c for way in over_chips(question) for c in considered_at_once(way)]
+    return tuple(sorted(found, key=lambda c: c.cycles))
 
 
 def traded(question: Question) -> tuple[Choice, ...]:
     """The plans of `considered`, and the cheapest plan for each amount of memory."""
-    return plans(question) if question.terms.steps else traded_at_once(question)
+    if question.terms.steps:
+        return plans(question)
+    found = [c for way in over_chips(question) for c in traded_at_once(way)]
+    return tuple(sorted(found, key=lambda c: c.cycles))
 
 
 def sketched(question: Question) -> tuple[Choice, ...]:
@@ -92,17 +103,20 @@ def sketched(question: Question) -> tuple[Choice, ...]:
 
     The price of combining is an estimate; `priced` computes the real one.
     """
-    return plans(question) if question.terms.steps else sketched_at_once(question)
+    if question.terms.steps:
+        return plans(question)
+    found = [c for way in over_chips(question) for c in sketched_at_once(way)]
+    return tuple(fitting(found, question.bound, question.terms))
 
 
 @lru_cache(maxsize=4096)
 def in_steps(question: Question) -> tuple[Choice, ...]:
     """Plans of several steps: along one dimension, or around a ring of tiles.
 
-    Empty for a movement, and where the terms fix the split or the steps.
+    Empty for a movement, and where the terms fix the split or the steps, or use several chips.
     """
-    problem, terms, tiles = question.problem, question.terms, question.target.tiles
-    if problem.moves or terms.split or terms.steps or terms.ring:
+    problem, terms, tiles = question.problem, question.terms, question.target.tiles_per_chip
+    if problem.moves or terms.split or terms.steps or terms.ring or terms.across:
         return ()
     found: list[Choice] = []
     # After the last step, the results of all steps are on the tiles together.
@@ -122,7 +136,7 @@ def _as_asked(question: Question) -> tuple[Choice, ...]:
     problem, terms, target = question.problem, question.terms, question.target
     free = replace(problem, terms=replace(terms, steps=(), ring=()))
     short = shortlist(free, target, question.bound)
-    parts = splits(free, target.tiles)
+    parts = splits(free, target.tiles_per_chip)
     order = estimates(free, parts, target, quick=True).cycles.argsort(kind="stable")
     rest = (tuple(int(n) for n in parts[i]) for i in order)
     least = terms.least_parts(len(problem.structure.space.dims))
@@ -192,7 +206,7 @@ def _in_steps(question: Question, dim: int, steps: int, least: float) -> Choice 
     made = prod(problem.structure.space.results[0].shape) - prod(
         first.structure.space.results[0].shape
     )
-    held = -(-made * problem.result_itemsize // target.tiles)
+    held = -(-made * problem.result_itemsize // target.tiles_per_chip)
     most = problem.terms.temporary_bytes
     terms = replace(problem.terms, temporary_bytes=None if most is None else max(most - held, 0))
     # The search assumes that operands are where the step wants them. The whole plan is priced with

@@ -66,7 +66,7 @@ def _with_codelet(plan: Plan, method: str, workers: tuple[int, ...]) -> Plan:
     # Runs for every plan; calling the constructor is several times as fast as replace().
     return Plan(
         *(plan.split, plan.order, plan.first_tile, method, workers),
-        *(plan.combine, plan.steps, plan.ring),
+        *(plan.combine, plan.steps, plan.ring, plan.across, plan.apart),
     )
 
 
@@ -171,7 +171,8 @@ def _sources(question: Question, plan: Plan) -> tuple[_Source, ...]:
             continue
         lies = question.have[i]
         if lies is None and problem.is_free(i):
-            lies = home_of_free(wanted, dtype.itemsize, question.target.tiles)
+            target = question.target
+            lies = home_of_free(wanted, dtype.itemsize, target.tiles, target.chips)
         found.append(_Source(i, lies, wanted, dtype, moves[i]))
     return tuple(found)
 

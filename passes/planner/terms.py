@@ -20,6 +20,7 @@ class Terms:
         steps, ring: as in Plan.
         temporary_bytes: the most bytes of a tile for copies, partials and the result; doubled until
             a plan keeps it.
+        across, apart: as in Plan; None where the planner may choose the chips.
     """
 
     split: tuple[int, ...] = ()
@@ -28,6 +29,12 @@ class Terms:
     steps: tuple[int, ...] = ()
     ring: tuple[int, ...] = ()
     temporary_bytes: int | None = None
+    across: tuple[int, ...] | None = None
+    apart: int = 0
+
+    def chips(self, dim: int) -> int:
+        """The chips over which the parts of a dimension are spread."""
+        return self.across[dim] if self.across else 1
 
     def parts(self, dim: int) -> int:
         """Parts of a dimension; 0 for any number."""
@@ -41,8 +48,13 @@ class Terms:
                 least[r] = self.parts(r) or self.steps[d]
         return tuple(least)
 
-    def most_tiles(self, tiles: int) -> int:
-        """The number of these tiles that may be used."""
+    def most_tiles(self, chip_tiles: int) -> int:
+        """The number of tiles that may be used.
+
+        Args:
+            chip_tiles: those of a chip.
+        """
+        tiles = chip_tiles * prod(self.across or ())
         return min(self.tiles, tiles) if self.tiles else tiles
 
     def allow(self, split: Sequence[int]) -> bool:
@@ -55,10 +67,12 @@ class Terms:
         return self.temporary_bytes is None or temporary_bytes <= self.temporary_bytes
 
     def complete(self, plan: Plan) -> Plan:
-        """A plan with the method, steps and ring of these terms."""
-        if (plan.method, plan.steps, plan.ring) == (self.method, self.steps, self.ring):
+        """A plan with the method, steps, ring and chips of these terms."""
+        if (plan.method, plan.steps, plan.ring) != (self.method, self.steps, self.ring):
+            plan = replace(plan, method=self.method, steps=self.steps, ring=self.ring)
+        if self.across is None or plan.across == self.across:
             return plan
-        return replace(plan, method=self.method, steps=self.steps, ring=self.ring)
+        return replace(plan, across=self.across, apart=self.apart)
 
 
 FREE = Terms()

@@ -255,13 +255,16 @@ def final_layout(structure: Structure, plan: Plan, result: int = 0) -> Layout:
 
 
 @lru_cache(maxsize=8192)
-def home_of_free(wanted: Layout, itemsize: int, tiles: int) -> Layout:
+def home_of_free(wanted: Layout, itemsize: int, tiles: int, chips: int = 1) -> Layout:
     """A layout for a tensor without a layout of its own, for instance an input, near its first
     user.
 
     Every element is stored once, on a tile that wants it; in linear order if that is impossible.
+
+    Args:
+        tiles: those of all chips.
     """
-    return spread(wanted) or linear_layout(wanted.shape, itemsize, tiles)
+    return spread(wanted) or linear_layout(wanted.shape, itemsize, tiles, chips=chips)
 
 
 def movement_result_layout(shape: tuple[int, ...], plan: Plan) -> Layout:

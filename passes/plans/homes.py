@@ -71,7 +71,7 @@ class Homes:
         wish = next((w for w in self._wishes(value, spread=True) if w is not None), None)
         if wish is None:
             return self.linear(tensor)
-        return home_of_free(wish, _itemsize(tensor), self.target.tiles)
+        return home_of_free(wish, _itemsize(tensor), self.target.tiles, self.target.chips)
 
     def updated(self, carried: SSAValue, yielded: SSAValue) -> Layout | None:
         """The home of a carried value that each iteration updates at indices, else None.
@@ -94,12 +94,15 @@ class Homes:
     def iteration_number(self) -> Layout:
         """The home of an iteration number: every tile, because each tile runs the control
         program."""
-        return replicated_layout(self.target.tiles)
+        return replicated_layout(self.target.tiles, self.target.chips)
 
     def linear(self, tensor: TensorType[Attribute]) -> Layout:
         """The home of a function's operands and results: linear order, the same for every
         caller."""
-        return linear_layout(tensor.get_shape(), _itemsize(tensor), self.target.tiles)
+        return self._linear(tensor.get_shape(), _itemsize(tensor))
+
+    def _linear(self, shape: tuple[int, ...], itemsize: int) -> Layout:
+        return linear_layout(shape, itemsize, self.target.tiles, chips=self.target.chips)
 
     def _home(
         self,
@@ -128,7 +131,7 @@ class Homes:
         for wish in known:
             if wish.is_partition:
                 return wish
-        return linear_layout(shape, itemsize, self.target.tiles)
+        return self._linear(shape, itemsize)
 
     def _wishes(self, value: SSAValue, *, spread: bool = False) -> list[Layout | None]:
         """The layout that each use of a value wants, in program order.

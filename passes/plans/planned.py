@@ -16,6 +16,10 @@ TARGET = "abele.target"
 """The module attribute that names the target. Modules have it from partition on."""
 
 
+ONE_CHIP = "abele.one_chip"
+"""The module attribute that says that plans for several chips use one of them only."""
+
+
 def target_of(module: ModuleOp) -> Target:
     """The target that a module was planned for. Raises InputError if it names none."""
     spelling = module.attributes.get(TARGET)
@@ -24,6 +28,15 @@ def target_of(module: ModuleOp) -> Target:
             f'the module names no target: run plan-splits first, or add {{{TARGET} = "mk2"}}'
         )
     return named_target(spelling.data)
+
+
+def used_target(module: ModuleOp) -> Target:
+    """The part of a module's target that its plans use: all of it, or one chip.
+
+    What no plan places is spread over this part.
+    """
+    target = target_of(module)
+    return target.one_chip if ONE_CHIP in module.attributes else target
 
 
 def asked_target(module: ModuleOp, given: str) -> Target:

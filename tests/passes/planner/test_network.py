@@ -5,16 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from xdsl.builder import Builder
-from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint
 
-from abele.backends.target import Target, resolve_target
+from abele.backends.target import resolve_target
 from abele.dialects import control, nn
 from abele.dialects.abele import Plan, PlanAttr
-from abele.dialects.dtypes import element_type
-from abele.dialects.structured import Movement, Structured
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module
 from abele.passes.decompose import Decompose
@@ -25,59 +21,7 @@ from abele.passes.plans.fused import FusedGroups
 from abele.passes.train import Train
 
 from ...strategies import context
-
-F16 = np.dtype(np.float16)
-
-
-class Net:
-    """A program under construction: one entry, weights of zeros."""
-
-    def __init__(self, *shape: int):
-        self.type = nn.tensor(shape, element_type(F16))
-        self.block = Block(arg_types=[self.type])
-        self.states: list[Operation] = []
-        self.value: SSAValue = self.block.args[0]
-
-    def weight(self, *shape: int) -> SSAValue:
-        name = f"w{len(self.states)}"
-        self.states.append(nn.StateOp(name, np.zeros(shape, F16)))
-        return self.block_add(nn.LoadOp(name, nn.tensor(shape, element_type(F16))))
-
-    def block_add(self, op: Operation) -> SSAValue:
-        self.block.add_op(op)
-        return op.results[0]
-
-    def matmul(self, n: int) -> Operation:
-        k = nn.shape_of(self.value)[1]
-        weight = self.weight(k, n)
-        self.value = self.block_add(nn.MatMulOp(self.value, weight))
-        return self.value.owner  # type: ignore[return-value]
-
-    def relu(self) -> Operation:
-        self.value = self.block_add(nn.ReluOp(self.value))
-        return self.value.owner  # type: ignore[return-value]
-
-    def module(self) -> ModuleOp:
-        self.block.add_op(func.ReturnOp(self.value))
-        kind = FunctionType.from_lists([self.type], [self.value.type])
-        module = ModuleOp([*self.states, func.FuncOp("main", kind, Region(self.block))])
-        module.verify()
-        return module
-
-
-def mlp(width: int, layers: int) -> ModuleOp:
-    net = Net(8, width)
-    for _ in range(layers):
-        net.matmul(width)
-        net.relu()
-    return net.module()
-
-
-def planned(module: ModuleOp, target: Target) -> NetworkPlan:
-    found = plan_network(module, target)
-    wanted = {op for op in module.walk() if isinstance(op, Structured | Movement)}
-    assert set(found.plans) == wanted
-    return found
+from .some_networks import Net, mlp, planned
 
 
 def test_every_operation_gets_a_plan_that_fits_on_the_tiles():

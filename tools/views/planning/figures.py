@@ -110,8 +110,16 @@ class OperatorPlan:
 
 
 def split_text(dims: tuple[Dim, ...], plan: Plan) -> str:
-    """The parts of split dimensions, and the steps; "-" if nothing is split."""
-    parts = [f"{d.name}={k}" for d, k in zip(dims, plan.split, strict=False) if k > 1]
+    """The parts of split dimensions, and the steps; "-" if nothing is split.
+
+    n=4x16 is 64 parts of n, 16 on each of 4 chips.
+    """
+    chips = plan.across or (1,) * len(plan.split)
+    parts = [
+        f"{d.name}={f'{c}x' if c > 1 else ''}{k // c}"
+        for d, k, c in zip(dims, plan.split, chips, strict=False)
+        if k > 1
+    ]
     texts = [" ".join(parts)] if parts else []
     for i, n in enumerate(plan.steps):
         if n > 1:

@@ -1,0 +1,119 @@
+"""The ways in which an operator may use the chips of a machine.
+
+A plan is searched on two levels. First the planner decides over which chips an operator's
+dimensions are cut: on one chip, or one dimension across all chips. Within each way, splits are
+searched as on one chip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from ...backends.target import Target
+from ...dialects.abele import Plan
+from ..plans.derive import compute_layouts, movement_result_layout
+from ..plans.padding import can_pad
+from .candidates import inherited
+from .crossing import crossing_cycles
+from .estimate import estimates, shortlist
+from .problem import Problem
+from .question import Question
+
+FASTEST = 2
+"""The number of ways that are searched besides one chip and the ways that operands have: those with
+the fewest estimated cycles.
+
+Chosen by judgement. Each way takes as long as the search on one chip.
+"""
+
+
+@lru_cache(maxsize=4096)
+def over_chips(question: Question) -> tuple[Question, ...]:
+    """The question, once for each way to use chips that is worth a search.
+
+    The question itself where the machine has one chip, or where the way is already decided.
+    """
+    target, terms = question.target, question.terms
+    if target.chips == 1 or terms.across is not None:
+        return (question,)
+    ways = _ways(question.problem, target)
+    one = (1,) * len(question.structure.space.dims)
+    known = {plan.across or one for plan in inherited(question.problem, question.have, target)}
+    priced = [(_price(question, _with(question.problem, way, target)), way) for way in ways]
+    fast = sorted(priced, key=lambda pair: pair[0].cycles)[:FASTEST]
+    lean = sorted(priced, key=lambda pair: (pair[0].resident, pair[0].cycles))[:1]
+    chosen = [one] if _has_room(question.problem, one, target) else []
+    chosen += [*(way for _, way in fast + lean), *(known & set(ways))]
+    found = (_with(question.problem, way, target) for way in dict.fromkeys(chosen))
+    return tuple(replace(question, problem=problem) for problem in found)
+
+
+def _ways(problem: Problem, target: Target) -> list[tuple[int, ...]]:
+    """The ways to cut one dimension across all chips."""
+    space, chips = problem.structure.space, target.chips
+    found: list[tuple[int, ...]] = []
+    for d, dim in enumerate(space.dims):
+        cut = dim.size >= chips and not problem.structure.is_never_cut(d)
+        if dim.kind == "reduction":
+            # Partials have parts of one size, and none may be empty.
+            even = dim.size % chips == 0
+            full = (chips - 1) * -(-dim.size // chips) < dim.size
+            cut = cut and problem.merges and (even or (full and can_pad(problem.structure, d)))
+        way = tuple(chips if e == d else 1 for e in range(len(space.dims)))
+        if cut and problem.terms.parts(d) % chips == 0 and _has_room(problem, way, target):
+            found.append(way)
+    return found
+
+
+def _has_room(problem: Problem, across: tuple[int, ...], target: Target) -> bool:
+    """Whether the chips have tiles for all cells that the terms require."""
+    chips = prod(across)
+    least = prod(problem.terms.parts(d) or n for d, n in enumerate(across))
+    return least <= problem.terms.most_tiles(target.tiles_per_chip * chips)
+
+
+def _with(problem: Problem, across: tuple[int, ...], target: Target) -> Problem:
+    """The problem with a way to use chips."""
+    several = any(n > 1 for n in across)
+    terms = replace(
+        problem.terms,
+        across=across if several else (),
+        apart=target.tiles_per_chip if several else 0,
+    )
+    return replace(problem, terms=terms)
+
+
+@dataclass(frozen=True)
+class _Price:
+    """The estimated price of the fastest plan of one way."""
+
+    cycles: float
+    resident: int
+
+
+def _price(question: Question, problem: Problem) -> _Price:
+    target, terms = question.target, problem.terms
+    (split, *_) = shortlist(problem, target, question.bound).fast
+    found = estimates(problem, np.array([split], np.int64), target, quick=False)
+    plan = terms.complete(Plan(terms.across or split))
+    if problem.moves:
+        shape = problem.structure.space.results[0].shape
+        wanted = (movement_result_layout(shape, plan),) * len(problem.moves)
+    else:
+        wanted = compute_layouts(problem.structure, plan)
+    moves = problem.moves or (None,) * len(wanted)
+    crossing = crossing_cycles(
+        tuple(
+            (lies, layout, dtype.itemsize, move)
+            for lies, layout, dtype, move in zip(
+                question.have, wanted, problem.operand_dtypes, moves, strict=False
+            )
+            if lies is not None
+        ),
+        target,
+    )
+    return _Price(float(found.cycles[0]) + crossing, int(found.resident[0]))

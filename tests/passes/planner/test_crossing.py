@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+import pytest
+
+from abele.backends.fabrics.traffic import Carried, Traffic
+from abele.backends.target import Target, resolve_target
+from abele.dialects.abele import Plan
+from abele.ir.geometry.layout import Layout, linear_layout
+from abele.passes.planner.crossing import crossing_cycles, on_chips
+from abele.passes.planner.traffic import traffic
+from abele.passes.plans.derive import operand_layouts, result_layout
+
+from .some_operators import add, matmul
+
+TWO = resolve_target("tiny:8,links.topology=ladder,links.chips=2,links.rung_gbytes=0.1")
+FOUR = resolve_target("tiny:16,links.topology=ladder,links.chips=4")
+MEETING = 30e-9
+
+
+def cycles(source: Layout, wanted: Layout, target: Target = TWO, itemsize: int = 4) -> int:
+    return crossing_cycles(((source, wanted, itemsize, None),), target)
+
+
+def link(moved: int) -> int:
+    return ceil(moved / 0.1e9 * TWO.clock_hz) + ceil(MEETING * TWO.clock_hz)
+
+
+def spread(*split: int, across: tuple[int, ...] = ()) -> Layout:
+    apart = TWO.tiles_per_chip if across else 0
+    return result_layout(add(8, 6, 1), Plan(split, across=across, apart=apart))
+
+
+def test_nothing_crosses_between_layouts_that_use_chips_alike():
+    rows = spread(4, 1, 1, across=(2, 1, 1))
+    assert cycles(rows, rows) == 0
+    assert cycles(rows, spread(8, 1, 1, across=(2, 1, 1))) == 0
+    assert cycles(spread(4, 1, 1), spread(1, 2, 1)) == 0
+
+
+def test_half_of_a_tensor_crosses_from_one_chip_to_two():
+    assert cycles(spread(4, 1, 1), spread(4, 1, 1, across=(2, 1, 1))) == link(8 * 6 // 2 * 4)
+
+
+def test_a_quarter_crosses_each_way_where_another_dimension_is_cut():
+    rows, columns = spread(4, 1, 1, across=(2, 1, 1)), spread(1, 6, 1, across=(1, 2, 1))
+    assert cycles(rows, columns) == link(8 * 6 // 4 * 4)
+
+
+def test_several_operands_share_a_link():
+    rows, columns = spread(4, 1, 1, across=(2, 1, 1)), spread(1, 6, 1, across=(1, 2, 1))
+    operand = rows, columns, 4, None
+    assert crossing_cycles((operand, operand), TWO) == link(2 * 8 * 6 // 4 * 4)
+
+
+def test_a_copy_for_each_tile_of_a_chip_crosses_once():
+    plan = Plan((4, 1, 1), across=(2, 1, 1), apart=TWO.tiles_per_chip)
+    whole = operand_layouts(matmul(8, 6, 4), plan)[1]
+    alone = result_layout(add(6, 4, 1), Plan((3, 1, 1)))
+    assert whole.cells == 4
+    assert cycles(alone, whole) == link(6 * 4 * 4)
+
+
+def test_linear_order_over_all_tiles_is_that_of_chips():
+    order = linear_layout((1024,), 4, TWO.tiles, chips=2)
+    assert order.cells == 8
+    assert on_chips(order, TWO).parts == (2,)
+    assert linear_layout((64,), 4, TWO.tiles, chips=2).tiles.end <= TWO.tiles_per_chip
+
+
+@pytest.mark.parametrize("parts", [(1, 1, 1), (3, 1, 1), (2, 2, 1)])
+def test_a_layout_on_one_chip_is_one_cell(parts: tuple[int, ...]):
+    found = on_chips(result_layout(add(8, 6, 1), Plan(parts, first_tile=4)), TWO)
+    assert (found.cells, found.first_tile) == (1, 1)
+
+
+def test_the_estimate_is_the_price_where_parts_are_equal():
+    rows = result_layout(add(8, 4, 4), Plan((8, 1, 1), across=(4, 1, 1), apart=4))
+    columns = result_layout(add(8, 4, 4), Plan((1, 4, 2), across=(1, 4, 1), apart=4))
+    carried = Carried(traffic(rows, columns, None), 4)
+    moved = replace(Traffic.none(FOUR.tiles), carried=[carried])
+    exact = FOUR.links.waiting_cycles(moved, FOUR.tiles, FOUR.clock_hz)
+    longer = ceil(FOUR.links.meeting_seconds() * FOUR.clock_hz)
+    assert cycles(rows, columns, FOUR) == int(np.max(exact)) + longer

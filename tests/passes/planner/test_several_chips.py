@@ -1,0 +1,96 @@
+"""Plans of whole programs for several chips."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from abele.backends.prices.price import price
+from abele.backends.target import Target, resolve_target
+from abele.dialects import nn
+from abele.dialects.abele import Plan, PlanAttr
+from abele.dialects.levels import EXCHANGE, NN
+from abele.ir.pass_manager import parse_pipeline
+from abele.passes.pipelines import PASSES, pipeline
+from abele.passes.planner.crossing import on_chips
+from abele.passes.plans.derive import result_layout
+
+from ...strategies import context
+from .some_networks import Net, mlp, planned
+
+FOUR = resolve_target("tiny:16,links.topology=ladder,links.chips=4")
+ONE = FOUR.one_chip
+
+
+def wide_batch(batch: int = 256, width: int = 96, layers: int = 2) -> ModuleOp:
+    net = Net(batch, width)
+    for _ in range(layers):
+        net.matmul(width)
+        net.relu()
+    return net.module()
+
+
+def test_the_batch_is_cut_across_chips():
+    found = planned(wide_batch(), FOUR)
+    assert not found.one_chip
+    for op, plan in found.plans.items():
+        if isinstance(op, nn.MatMulOp):
+            made = result_layout(op.structure(), plan)
+            assert on_chips(made, FOUR).parts == (4, 1)
+    assert found.cycles < planned(wide_batch(), ONE).cycles / 2
+
+
+def test_a_small_program_stays_on_one_chip():
+    found = planned(mlp(8, 2), FOUR)
+    assert found.one_chip
+    assert found.plans.keys()
+    assert all(plan.tiles.end <= FOUR.tiles_per_chip for plan in found.plans.values())
+    assert found.cycles == planned(mlp(8, 2), ONE).cycles
+
+
+@pytest.mark.parametrize("module", [mlp(8, 2), mlp(300, 3), wide_batch(32), wide_batch(64, 200)])
+def test_four_chips_are_never_slower_than_one(module: ModuleOp):
+    one, four = planned(module, ONE), planned(module, FOUR)
+    if one.bytes_per_tile <= ONE.usable_bytes_per_tile:
+        assert four.cycles <= one.cycles
+
+
+def test_weights_that_fit_on_no_chip_are_cut_across_all():
+    module = mlp(900, 1)
+    assert planned(module, ONE).bytes_per_tile > ONE.usable_bytes_per_tile
+    found = planned(module, FOUR)
+    assert found.bytes_per_tile <= FOUR.usable_bytes_per_tile
+    (product,) = [p for op, p in found.plans.items() if isinstance(op, nn.MatMulOp)]
+    assert prod(product.across) == 4
+
+
+def lowered(module: ModuleOp, target: Target) -> ModuleOp:
+    found = module.clone()
+    for each in parse_pipeline(pipeline(NN, EXCHANGE, target.spelling()), PASSES):
+        each.apply(context(), found)
+    return found
+
+
+@pytest.mark.parametrize("module", [mlp(8, 2), wide_batch(64, 32)])
+def test_what_no_plan_places_lies_on_the_chips_that_plans_use(module: ModuleOp):
+    for target in (ONE, FOUR):
+        found = lowered(module, target)
+        alone = "abele.one_chip" in str(found)
+        last = FOUR.tiles_per_chip if alone else target.tiles
+        names = [op for op in found.walk() if op.name == "exchange.variable"]
+        assert names
+        assert all(op.placed.tiles.end <= last for op in names)  # type: ignore[attr-defined]
+    assert price(found, FOUR)
+
+
+def test_a_plan_on_a_second_chip_is_kept():
+    module = mlp(8, 1)
+    product = next(op for op in module.walk() if isinstance(op, nn.MatMulOp))
+    product.attributes["plan"] = PlanAttr(Plan((4, 1, 1), first_tile=4))
+    found = planned(module, FOUR)
+    assert not found.one_chip
+    assert found.plans[product].first_tile == 4
+    assert np.all(np.array([p.tiles.end for p in found.plans.values()]) <= FOUR.tiles)
