@@ -91,6 +91,10 @@ class Links:
         """Seconds in which the tiles of all chips meet, beyond what those of one chip take."""
         return 0.0
 
+    def first_word_seconds(self) -> float:
+        """Seconds until the first word of an exchange between chips has arrived."""
+        return 0.0
+
     def waiting_cycles(self, traffic: Traffic, tiles: int, clock_hz: float) -> Integers:
         """The cycles that each tile waits for the links on which its bytes travel: (tiles,).
 
@@ -110,7 +114,7 @@ class Links:
             crossing.source * chips + crossing.destination, return_inverse=True
         )
         moved = np.bincount(which, crossing.bytes, len(pairs)).astype(np.int64)
-        seconds = routes_of(self).seconds(pairs, moved)
+        seconds = routes_of(self).seconds(pairs, moved) + self.first_word_seconds()
         cycles = np.ceil(seconds * clock_hz).astype(np.int64)
         of_pair = np.zeros(chips * chips, np.int64)
         of_pair[pairs] = cycles

@@ -53,6 +53,13 @@ class Ladder(Links):
         58.4, PUBLISHED, f"{_LADDER}: 4 links and 2 that cross, each way, GB/s", (1e-3, 1e6)
     )
     rail_gbytes: float = fact(29.2, PUBLISHED, f"{_LADDER}: 2 links each way, GB/s", (1e-3, 1e6))
+    first_word_ns: float = fact(
+        1458.0,
+        MEASURED,
+        "lbm-graphcore@df670f6, exchange-vs-compute.csv: global exchange of a 3x3 blur of "
+        "2200x1122x4 float16 on 16 Mk1, 3,043 cycles, less those of its bytes",
+        (0, 1e6),
+    )
     hop_ns: float = fact(
         15.0, MEASURED, "PopLibs's model of a sync: a hop one way; 30 ns for a pair", (0, 1e6)
     )
@@ -78,6 +85,10 @@ class Ladder(Links):
         if self.chips == 1:
             return 0.0
         return 2 * (1 + self.rows // 2) * self.hop_ns / GIGA
+
+    def first_word_seconds(self) -> float:
+        """Seconds until the first word of an exchange between chips has arrived."""
+        return self.first_word_ns / GIGA
 
     def routes(self) -> Routes:
         """The links, and which of them each pair of chips uses."""

@@ -31,7 +31,7 @@ from ...dialects.dtypes import element_type, numpy_dtype
 from ...dialects.partition import laid_out, partition_type
 from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.structured import Movement, Narrow, Structure, Structured
-from ...ir.geometry.layout import canonical, raw_layout
+from ...ir.geometry.layout import canonical
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.support.number_formats import Overflow
@@ -216,8 +216,8 @@ def _accumulated(
             for (role, value), access in zip(
                 numbers, cut.space.operands[len(operands) :], strict=True
             ):
-                layout = raw_layout(cut.space.dims, access, split, order, step.plan.first_tile)
-                operands.append(new.in_layout(value, canonical(layout), role))
+                layout = canonical(cells.layout(cut.space.dims, access))
+                operands.append(new.in_layout(value, layout, role))
         if rounds:
             cut = at_place(cut, step.structure, i)
         made: Tensors = tensors

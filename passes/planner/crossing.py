@@ -46,6 +46,7 @@ def crossing_cycles(
     if not len(pairs):
         return 0
     seconds = routes_of(target.links).seconds(pairs, moved.ravel()[pairs]).max()
+    seconds += target.links.first_word_seconds()
     longer = cost.sync_cycles(target, "all") - cost.sync_cycles(target)
     return ceil(seconds * target.clock_hz) + longer
 

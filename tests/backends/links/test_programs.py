@@ -25,7 +25,8 @@ from abele.tools.testing.oracle.oracles import run
 from ...strategies import context
 from ..exchange_text import lowered
 
-TWO = resolve_target("tiny:8,links.topology=ladder,links.chips=2")
+AT_ONCE = "tiny:8,links.topology=ladder,links.chips=2,links.first_word_ns=0"
+TWO = resolve_target(AT_ONCE)
 
 COPY = """
 exchange.variable @x at 0 : tensor<64xf32> layout <[64 by 4] (d0) of [64]>
@@ -59,7 +60,7 @@ def _link_cycles(moved: int) -> int:
 
 
 def test_a_copy_to_another_chip_waits_for_the_link():
-    slow = resolve_target("tiny:8,links.topology=ladder,links.chips=2,links.rung_gbytes=0.1")
+    slow = resolve_target(f"{AT_ONCE},links.rung_gbytes=0.1")
     moved = _copy(there=" at 4")
     assert _exchange(moved, slow) == ceil(64 * 4 / 0.1e9 * slow.clock_hz)
     assert _exchange(moved) == _exchange(moved, resolve_target("tiny:8"))
@@ -68,8 +69,16 @@ def test_a_copy_to_another_chip_waits_for_the_link():
     assert _exchange(half, slow) == ceil(32 * 4 / 0.1e9 * slow.clock_hz)
 
 
+def test_the_first_word_takes_a_while_to_another_chip():
+    moved = _copy(there=" at 4")
+    late = resolve_target(AT_ONCE.replace("first_word_ns=0", "first_word_ns=1000"))
+    busy = 64 * 4 / 58.4e9 + 1000e-9
+    assert _exchange(moved, late) == ceil(busy * late.clock_hz)
+    assert _exchange(_copy(), late) == _exchange(_copy())
+
+
 def test_words_that_several_tiles_of_a_chip_want_cross_a_link_once():
-    slow = resolve_target("tiny:8,links.topology=ladder,links.chips=2,links.rung_gbytes=0.1")
+    slow = resolve_target(f"{AT_ONCE},links.rung_gbytes=0.1")
     assert _exchange(_copy(to="z"), slow) == ceil(64 * 4 / 0.1e9 * slow.clock_hz)
 
 

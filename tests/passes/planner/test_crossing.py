@@ -16,7 +16,9 @@ from abele.passes.plans.derive import operand_layouts, result_layout
 
 from .some_operators import add, matmul
 
-TWO = resolve_target("tiny:8,links.topology=ladder,links.chips=2,links.rung_gbytes=0.1")
+TWO = resolve_target(
+    "tiny:8,links.topology=ladder,links.chips=2,links.rung_gbytes=0.1,links.first_word_ns=500"
+)
 FOUR = resolve_target("tiny:16,links.topology=ladder,links.chips=4")
 MEETING = 30e-9
 
@@ -26,7 +28,7 @@ def cycles(source: Layout, wanted: Layout, target: Target = TWO, itemsize: int =
 
 
 def link(moved: int) -> int:
-    return ceil(moved / 0.1e9 * TWO.clock_hz) + ceil(MEETING * TWO.clock_hz)
+    return ceil((moved / 0.1e9 + 500e-9) * TWO.clock_hz) + ceil(MEETING * TWO.clock_hz)
 
 
 def spread(*split: int, across: tuple[int, ...] = ()) -> Layout:

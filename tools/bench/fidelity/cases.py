@@ -196,5 +196,14 @@ class SparseProduct:
 
 Case = Vertex | Elementwise | Triad | Product | Convolution | Stencil | SparseProduct
 
-FAMILIES = ("amp", "vector", "triad", "gemm", "bsp", "stencil", "conv", "spmm")
+ON_CHIPS = ("bsp", "stencil")
+"""The families of which measurements on several chips are priced."""
+
+ACROSS = " across chips"
+"""What is added to the family of a measurement on several chips."""
+
+FAMILIES = (
+    *("amp", "vector", "triad", "gemm", "bsp", "stencil", "conv", "spmm"),
+    *(f"{each}{ACROSS}" for each in ON_CHIPS),
+)
 """The families of measurements, in the order in which they are shown."""

@@ -19,6 +19,8 @@ from ....dialects.scalar_functions import FUNCTIONS
 from ....ir.support.errors import InputError
 from . import units
 from .cases import (
+    ACROSS,
+    ON_CHIPS,
     Case,
     Convolution,
     Elementwise,
@@ -35,6 +37,15 @@ CALIBRATION = Path(__file__).with_name("calibration.csv")
 
 COLUMNS = ("op", "shape", "dtype", "quantity", "value", "unit")
 """The columns that a file must have. It may have others."""
+
+
+LADDERS: Mapping[str, str] = {
+    "mk1": "mk1x2",
+    "mk2": "mk2x4",
+    "bow": "bow-pod16",
+    "c600": "c600x2",
+}
+"""The preset whose links several chips of a kind have, by the preset of one chip."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +114,7 @@ FAMILY_WORDS: tuple[tuple[str, str], ...] = (
     (r"triad", "triad"),
     (r"sparse|spmm|bsr\b", "spmm"),
     (r"\bamp\b|convpartial", "amp"),
+    (r"as poplin conv", "conv"),
     (r"blur|heat|stencil|panfilov|jacobi|laplac", "stencil"),
     (r"conv", "conv"),
     (r"mat\s?mul|gemm|matrix product", "gemm"),
@@ -121,9 +133,10 @@ def family_of(op: str, category: str) -> str:
 
 def _measurement(name: str, family: str, op: str, row: Mapping[str, str]) -> Measurement:
     several = re.search(r"\b(\d+)[- ]?IPUs?\b", row["shape"] + " " + op)
-    if several and int(several[1]) > 1:
-        raise Unclear(f"on {several[1]} IPUs; need one")
-    target = target_of(row.get("tiles", ""), row.get("clock_ghz", ""))
+    chips = int(several[1]) if several else 1
+    if chips > 1 and family not in ON_CHIPS:
+        raise Unclear(f"on {chips} IPUs; need one, or one of {', '.join(ON_CHIPS)}")
+    target = target_of(row.get("tiles", ""), row.get("clock_ghz", ""), chips)
     case = READ[family](op, row["shape"], row["dtype"], target.tiles)
     value = _number(row["value"], "value")
     moved = case.bytes if isinstance(case, Triad) else 0.0
@@ -140,7 +153,8 @@ def _measurement(name: str, family: str, op: str, row: Mapping[str, str]) -> Mea
     )
     if not isfinite(measured) or measured < 0:
         raise Unclear(f"value {row['value']!r}; need a number of 0 or more")
-    return Measurement(name, family, case, target, measured)
+    kind = family if chips == 1 else f"{family}{ACROSS}"
+    return Measurement(name, kind, case, target, measured)
 
 
 def _number(text: str, column: str) -> float:
@@ -150,25 +164,34 @@ def _number(text: str, column: str) -> float:
         raise Unclear(f"{column} {text!r}; need a number") from None
 
 
-def target_of(tiles: str, clock_ghz: str) -> Target:
+def target_of(tiles: str, clock_ghz: str, chips: int = 1) -> Target:
     """The nearest preset, with this number of tiles and this clock.
 
-    Either may be "", and then is the preset's. Raises Unclear for more tiles than one chip has.
+    Either may be "", and then is the preset's. Several chips form a ladder. Raises Unclear for more
+    tiles than the chips have.
+
+    Args:
+        tiles: those of all chips.
     """
     clock = _number(clock_ghz, "clock_ghz") * 1e9 if clock_ghz.strip() else 0.0
     count = int(_number(tiles, "tiles")) if tiles.strip() else 0
     if clock < 0 or count < 0:
         raise Unclear(f"{count} tiles at {clock_ghz} GHz; need positive numbers")
-    chips = [PRESETS[name] for name in ("mk2", "bow", "c600", "mk1")]
-    if count == PRESETS["mk1"].tiles:
+    every = [PRESETS[name] for name in ("mk2", "bow", "c600", "mk1")]
+    if count == chips * PRESETS["mk1"].tiles:
         preset = PRESETS["mk1"]
     elif clock:
-        preset = min(chips, key=lambda chip: abs(chip.clock_hz - clock))
+        preset = min(every, key=lambda chip: abs(chip.clock_hz - clock))
     else:
         preset = PRESETS["mk2"]
-    if count > max(chip.tiles for chip in chips):
-        raise Unclear(f"{count} tiles, on several IPUs; need one")
-    return replace(preset, tiles=count or preset.tiles, clock_hz=clock or preset.clock_hz)
+    if count > chips * max(chip.tiles for chip in every):
+        raise Unclear(f"{count} tiles on {chips} IPUs; need a row that says on how many")
+    tiles_ = count or chips * preset.tiles
+    if chips > 1 and (chips % 2 or tiles_ % chips):
+        raise Unclear(f"{tiles_} tiles on {chips} IPUs; need an even number of equal chips")
+    if chips > 1:
+        preset = replace(preset, links=replace(PRESETS[LADDERS[preset.base]].links, chips=chips))
+    return replace(preset, tiles=tiles_, clock_hz=clock or preset.clock_hz)
 
 
 # One reader per family. tiles: the tiles of the machine, to divide totals by.

@@ -8,11 +8,13 @@ counted, and no two instructions are assumed to run in one cycle.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....backends.fabrics.traffic import Carried, Traffic
 from ....backends.prices import cost
 from ....backends.target import Target
 from ....dialects.abele import Plan
@@ -50,9 +52,12 @@ def phases(case: Stencil, target: Target) -> dict[str, float]:
 
     The phase "copy" moves a tile's result into its block for the next step, as one run.
     """
-    split = spatial_split(case.grid, target.tiles)
+    chips, split = splits_of(case.grid, target)
     structure = structure_of(case)
-    plan = Plan((*split, *(1 for _ in structure.space.dims[len(split) :])))
+    rest = tuple(1 for _ in structure.space.dims[len(split) :])
+    plan = Plan((*split, *rest))
+    if target.chips > 1:
+        plan = replace(plan, across=(*chips, *rest), apart=target.tiles_per_chip)
     (wanted,) = compute_layouts(structure, plan)
     shared = traffic(final_layout(structure, plan), wanted)
     each = element_bytes(case.dtype)
@@ -63,14 +68,29 @@ def phases(case: Stencil, target: Target) -> dict[str, float]:
     runs = 2 * REACH * around if split[-1] > 1 else 0
     staging = float(cost.staging_cycles(runs * point, runs, point, target))
     received, sent = int(shared.received.max()) * each, int(sent_elements(shared).max()) * each
+    links = 0
+    if target.chips > 1:
+        moved = Traffic.none(target.tiles)
+        moved.carried.append(Carried(shared, each))
+        links = int(target.links.waiting_cycles(moved, target.tiles, target.clock_hz).max())
     return {
-        "sync": float(cost.sync_cycles(target)),
+        "sync": float(cost.sync_cycles(target, "all")),
         "exchange": float(cost.least_exchange_cycles(received, sent, target)),
+        "global exchange": float(links),
         "pre": staging,
         "post": staging,
         "copy": float(cost.copy_cycles(int(shared.local.max()) * each, target)),
         "compute": _compute_cycles(case, box, target),
     }
+
+
+def splits_of(grid: tuple[int, ...], target: Target) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The chips along each axis, and the parts of each axis on all of them."""
+    chips = spatial_split(grid, target.chips)
+    on_a_chip = spatial_split(
+        tuple(-(-n // k) for n, k in zip(grid, chips, strict=True)), target.tiles_per_chip
+    )
+    return chips, tuple(n * k for n, k in zip(on_a_chip, chips, strict=True))
 
 
 NEARLY_ALL = 0.985
@@ -114,7 +134,4 @@ def _compute_cycles(case: Stencil, box: tuple[int, ...], target: Target) -> floa
 def predicted(case: Stencil, target: Target) -> dict[str, float]:
     """The cycles of all phases of a step, or of the measured phase."""
     found = phases(case, target)
-    if case.phase == "step":
-        return found
-    # On one chip, the global exchange takes no time.
-    return {case.phase: found.get(case.phase, 0.0)}
+    return found if case.phase == "step" else {case.phase: found[case.phase]}

@@ -100,7 +100,10 @@ def boxes(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def box(text: str) -> tuple[int, ...]:
-    """The first extents, such as `2200x1122x4`, that have no key. Raises Unclear."""
+    """The first extents, such as `2200x1122x4` or `360^3`, that have no key. Raises Unclear."""
+    power = re.search(r"\b(\d+)\^([1-4])\b", text)
+    if power is not None:
+        return (int(power[1]),) * int(power[2])
     found = BOX.search(text)
     if found is None:
         raise Unclear(f"shape {text!r}: no extents; need extents such as 2200x1122x4")

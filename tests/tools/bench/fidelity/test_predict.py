@@ -35,6 +35,7 @@ def calibration(*families: str):
         ("vector", 0.03, 0.03),
         ("triad", 0.03, 0.03),
         ("stencil", 0.07, 0.07),
+        ("stencil across chips", 0.15, 0.26),
         ("gemm", 0.05, 0.2),
     ],
 )
@@ -42,6 +43,13 @@ def test_predictions_meet_the_calibration(family, median, worst):
     errors, _ = by_family(calibration(family))[family]
     assert errors.median <= median
     assert errors.worst <= worst
+
+
+def test_the_exchange_between_chips_has_a_price_of_its_own():
+    phases = {each.measurement.name: each for each in calibration("bsp across chips")}
+    assert abs(phases["gbphase_half4_16ipu_globExchange"].error) < 0.01
+    assert abs(phases["gbphase_half4_16ipu_exchange"].error) < 0.2
+    assert abs(phases["gbphase_half4_16ipu_sync"].error) < 0.3
 
 
 def test_predicted_phases_of_a_stencil_match_except_for_one_sync():
