@@ -200,8 +200,9 @@ def leaving(problem: Problem, layout: Layout, target: Target) -> list[Plan]:
         for d, _ in access.axes[axis].terms[:1]
     ]
     plan = _plan_of_cuts(space, cuts, layout)
-    fits = plan is not None and is_legal(problem, plan, target)
-    return [plan] if fits and final_layouts_of(problem, plan)[0] == layout else []
+    if plan is None or not is_legal(problem, plan, target):
+        return []
+    return [plan] if final_layouts_of(problem, plan)[0] == layout else []
 
 
 def _plain(order: tuple[int, ...]) -> tuple[int, ...]:
