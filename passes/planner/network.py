@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 from xdsl.ir import Operation
@@ -73,6 +74,8 @@ class NetworkPlan:
         at_home: the states and constants whose wished homes the plans keep.
         reload_cycles: the part of the cycles that no run takes, as in Choice.
         one_chip: whether the target has several chips, of which the plans use only the first.
+        alone_cycles: those of the plans for one chip, where the target has several; infinite if
+            they do not fit.
     """
 
     plans: dict[Operation, Plan]
@@ -84,6 +87,7 @@ class NetworkPlan:
     at_home: frozenset[Operation] = frozenset()
     reload_cycles: float = 0.0
     one_chip: bool = False
+    alone_cycles: float = inf
 
     @property
     def bytes_per_tile(self) -> int:
@@ -127,10 +131,11 @@ def plan_network(
         return found
     alone = _planned(module, target.one_chip, limits or Limits(), joint=joint, spare=spare)
     usable = target.usable_bytes_per_tile - spare
-    faster = found.bytes_per_tile <= usable and found.cycles < alone.cycles
-    if alone.bytes_per_tile <= usable and not faster:
-        return replace(alone, one_chip=True)
-    return found
+    if alone.bytes_per_tile > usable:
+        return found
+    if found.bytes_per_tile <= usable and found.cycles < alone.cycles:
+        return replace(found, alone_cycles=alone.cycles)
+    return replace(alone, one_chip=True, alone_cycles=alone.cycles)
 
 
 def lies_across(op: Operation, target: Target) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,7 @@ class ProgramPlan:
             all times.
         bound_bytes: what one operator may take of a tile so that all fit together.
         utilisation: MACs of all operators, as a share of what the machine could do in that time.
+        one_chip, alone_cycles: as in NetworkPlan.
     """
 
     title: str
@@ -70,6 +71,8 @@ class ProgramPlan:
     live_bytes: int
     bound_bytes: int
     utilisation: float
+    one_chip: bool
+    alone_cycles: float
 
     @property
     def between_cycles(self) -> float:
@@ -101,6 +104,8 @@ class ProgramPlan:
             "bound_bytes": self.bound_bytes,
             "fits": self.fits,
             "utilisation": self.utilisation,
+            "chips": 1 if self.one_chip else self.target.chips,
+            "one_chip_cycles": self.alone_cycles if isfinite(self.alone_cycles) else None,
             "relaxed_limits": [asdict(each) for each in self.relaxed],
             "operators": [each.to_dict() for each in self.operators],
         }
@@ -254,6 +259,8 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
         live_bytes=network.live_bytes,
         bound_bytes=min((each.bound for each in network.questions.values()), default=0),
         utilisation=work / (machine.tiles * max(network.cycles, 1)),
+        one_chip=network.one_chip,
+        alone_cycles=network.alone_cycles,
     )
     return PlannedModel(found, network.questions, network.choices, names)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from rich.table import Table
 
@@ -205,6 +206,7 @@ def memory_lines(plan: ProgramPlan) -> Iterable[str]:
         f"{plan.resident_bytes:,} of weights and constants; one operator may take "
         f"{plan.proportion:.3g} of a tile"
     )
+    yield from _lines_about_chips(plan)
     if plan.fits and 0 < plan.bound_bytes < usable:
         yield (
             f"bounded to {plan.bound_bytes / usable:.2g} of a tile each, weights included, so that "
@@ -212,6 +214,19 @@ def memory_lines(plan: ProgramPlan) -> Iterable[str]:
         )
     for each in plan.relaxed:
         yield f"relaxed: {each}"
+
+
+def _lines_about_chips(plan: ProgramPlan) -> Iterable[str]:
+    chips = plan.target.chips
+    if chips == 1:
+        return
+    if plan.one_chip:
+        yield f"on one of {chips} chips: no plans found for all of them are faster"
+    elif isfinite(plan.alone_cycles):
+        times = plan.alone_cycles / plan.cycles
+        yield f"on {chips} chips: {times:.2f} times as fast as on one, by the planner's estimate"
+    else:
+        yield f"on {chips} chips: no plans found for one of them fit"
 
 
 def shown_alternatives(found: TradeOffs, *, every: bool = False) -> tuple[Alternative, ...]:

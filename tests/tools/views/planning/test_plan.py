@@ -17,7 +17,7 @@ from abele.passes.train import Train
 from abele.tools import compile_model
 from abele.tools.driver.request import Request
 from abele.tools.views.planning.plan import plan_model, product_of_matrices
-from abele.tools.views.planning.tables import operator_columns
+from abele.tools.views.planning.tables import memory_lines, operator_columns
 
 TINY = resolve_target("tiny:16")
 
@@ -238,3 +238,24 @@ def test_a_plan_says_the_type_of_the_partial_sums_of_each_product():
     }
     of_products = {k: [each.partials for each in v if each.partials] for k, v in found.items()}
     assert of_products == {"": ["float32"], "float16": ["float16"]}
+
+
+@pytest.mark.parametrize(
+    ("size", "chips", "fits_one", "line"),
+    [
+        ((1, 1, 1), 1, True, "on one of 4 chips: no plans found for all of them are faster"),
+        ((1024, 64, 64), 4, True, "times as fast as on one, by the planner's estimate"),
+        ((8, 1024, 512), 4, False, "on 4 chips: no plans found for one of them fit"),
+    ],
+)
+def test_a_plan_for_several_chips_says_what_they_gain(
+    size: tuple[int, int, int], chips: int, fits_one: bool, line: str
+):
+    target = resolve_target("tiny:16,links.topology=ladder,links.chips=4")
+    request = Request("", target, passes="nn")
+    plan = plan_model(request, product_of_matrices(*size, "f32", target)).plan
+    assert line in " ".join(memory_lines(plan))
+    found = plan.to_dict()
+    assert found["chips"] == chips
+    assert (found["one_chip_cycles"] is not None) == fits_one
+    assert not fits_one or found["cycles"] <= found["one_chip_cycles"]
