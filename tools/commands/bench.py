@@ -35,7 +35,9 @@ class Benchmark:
 
 # Some need onnxruntime or the packages of the extra "test".
 PROGRAMS: Mapping[str, Benchmark] = {
-    "fidelity": Benchmark("..bench.fidelity.bench", "fidelity", ("csv", "rows", "json")),
+    "fidelity": Benchmark(
+        "..bench.fidelity.bench", "fidelity", ("csv", "rows", "networks", "json")
+    ),
     "light": Benchmark("..bench.__main__", "bench", ("networks", "target", "json")),
     "fusion": Benchmark("..workshop.fusion", "fusion", ("networks", "target")),
     "trace": Benchmark("..workshop.trace", "trace", ("networks", "target")),
@@ -78,8 +80,9 @@ def bench_command(
         str | None,
         typer.Option(
             help="light, fusion, trace, planning, start: names of light networks, separated by "
-            "commas. models, quantised: names of published models. learning: names of data. steps: "
-            "NAME:BATCH. training, graphs: NAME:BATCH:VERTICES_PER_TILE."
+            "commas. fidelity: names of networks that were measured on chips, instead of the "
+            "calibration. models, quantised: names of published models. learning: names of data. "
+            "steps: NAME:BATCH. training, graphs: NAME:BATCH:VERTICES_PER_TILE."
         ),
     ] = None,
     target: Annotated[

@@ -3,10 +3,9 @@
 python -m abele.tools.workshop.images [--batches 16,20,22] [--precision float16]
 [--partials float16] [--rounding stochastic] [--recompute auto] [--target bow]
 
-The network is that of the onnx package, whose blocks halve an image in their first convolution. It
-is trained with momentum 0.9 and a loss scale of 128. Operations that only update weights count as
-the update. What also computes the gradient of a weight counts for the images. Seconds are processor
-time.
+The network is that of the onnx package, which is version 1.5. It is trained with momentum 0.9 and a
+loss scale of 128. Operations that only update weights count as the update. What also computes the
+gradient of a weight counts for the images. Seconds are processor time.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from abele.backends.target import Target
+from abele.tools.bench.fidelity import network
+from abele.tools.bench.fidelity.cases import Network
 from abele.tools.bench.fidelity.rows import CALIBRATION
 from abele.tools.cli import app
 
@@ -17,9 +20,9 @@ def bench(*arguments: str | Path) -> Result:
 
 @pytest.fixture
 def few(tmp_path: Path) -> Path:
-    """The rows of the calibration that take no planning, and one that nobody understands."""
+    """The rows of the calibration that take no planning, and two that have no price."""
     head, *rows = CALIBRATION.read_text().splitlines(keepends=True)
-    kept = [row for row in rows if row.startswith(("amp16", "scaleadd", "gblur"))]
+    kept = [row for row in rows if row.startswith(("amp16", "scaleadd", "gblur", "gbconv"))]
     path = tmp_path / "few.csv"
     path.write_text("".join([head, *kept, kept[0].replace("fp16", "posit")]))
     return path
@@ -30,12 +33,12 @@ def test_fidelity_prints_families_and_writes_fractions(few: Path, tmp_path: Path
     result = bench("fidelity", "--csv", few, "--json", out)
     assert result.exit_code == 0, result.output
     found = json.loads(out.read_text())
-    assert list(found) == ["amp", "vector", "stencil"]
+    assert list(found) == ["amp", "vector", "stencil", "stencil across chips"]
     assert all(set(each) == {"rows", "median", "p90", "worst"} for each in found.values())
     assert found["amp"]["rows"] == 5
     assert 0 < found["amp"]["median"] < found["amp"]["worst"] < 0.01
     assert "not fitted" in result.output
-    assert "on 4 IPUs" in result.output
+    assert "on 2 IPUs" in result.output
     assert "'posit in" in result.output
     assert "scaleadd_64" not in result.output
 
@@ -46,11 +49,26 @@ def test_fidelity_shows_every_row_when_asked(few: Path):
     assert "counter 45" in result.output
 
 
+def test_fidelity_compares_the_networks_that_it_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    def figures(case: Network, target: Target) -> dict[str, int]:
+        phases = {"compute": 700_000, "exchange": case.batch, "sync": case.io_tiles}
+        return {f"{phase}_cycles": n for phase, n in (phases | {"host": 12_345}).items()}
+
+    monkeypatch.setattr(network, "_compiled", figures)
+    result = bench("fidelity", "--networks", "resnet50")
+    assert result.exit_code == 0, result.output
+    assert "sync 64" in result.output
+    assert "12,345" in result.output
+    assert "amp" not in result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (("fidelty",), "did you mean fidelity?"),
-        (("fidelity", "--networks", "alexnet"), "--networks; it takes --csv, --rows, --json"),
+        (("fidelity", "--layers"), "--layers; it takes --csv, --rows, --networks, --json"),
+        (("fidelity", "--networks", "resnet"), "did you mean resnet50?"),
+        (("fidelity", "--networks", "resnet50", "--csv", CALIBRATION), "both --csv and --networks"),
         (("trace", "--json", "x"), "--json; it takes --networks, --target"),
         (("steps", "--layers"), "--layers; it takes --networks, --target"),
         (("training", "--layers", "--networks", "alexnt"), "did you mean alexnet?"),

@@ -194,7 +194,29 @@ class SparseProduct:
         return 2.0 * self.m * self.k * self.n * self.density
 
 
-Case = Vertex | Elementwise | Triad | Product | Convolution | Stencil | SparseProduct
+@dataclass(frozen=True)
+class Network:
+    """A run of a whole network.
+
+    Attributes:
+        name: one of `importers.light_networks`.
+        partials: "" for the type that the compiler chooses.
+        io_tiles: tiles of the chip that only move data from and to the host.
+    """
+
+    name: str
+    batch: int
+    operand: str
+    partials: str
+    io_tiles: int = 0
+
+    @property
+    def operations(self) -> float:
+        """None, as no published rate of a network counts them. Rates count samples."""
+        return 0.0
+
+
+Case = Vertex | Elementwise | Triad | Product | Convolution | Stencil | SparseProduct | Network
 
 ON_CHIPS = ("bsp", "stencil")
 """The families of which measurements on several chips are priced."""
@@ -205,5 +227,6 @@ ACROSS = " across chips"
 FAMILIES = (
     *("amp", "vector", "triad", "gemm", "bsp", "stencil", "conv", "spmm"),
     *(f"{each}{ACROSS}" for each in ON_CHIPS),
+    "network",
 )
 """The families of measurements, in the order in which they are shown."""

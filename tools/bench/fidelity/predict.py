@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Any
 
@@ -11,12 +11,13 @@ import numpy as np
 
 from ....backends.target import Target
 from ....ir.support.on_step import OnStep, ignore_step
-from . import planned, sparse, stencil, vertices
+from . import network, planned, sparse, stencil, vertices
 from .cases import (
     FAMILIES,
     Case,
     Convolution,
     Elementwise,
+    Network,
     Product,
     SparseProduct,
     Stencil,
@@ -34,8 +35,12 @@ PREDICT: Mapping[type[Case], Callable[[Any, Target], dict[str, float]]] = {
     Convolution: planned.convolution,
     Stencil: stencil.predicted,
     SparseProduct: sparse.product,
+    Network: network.network,
 }
 """The function that predicts each kind of case: cycles by phase, from the case and the target."""
+
+LEFT_OUT: Mapping[type[Case], Callable[[Any, Target], dict[str, float]]] = {Network: network.host}
+"""The function that prices what the prediction of a kind of case leaves out, in the same form."""
 
 
 def predict(case: Case, target: Target) -> dict[str, float]:
@@ -56,11 +61,13 @@ class Prediction:
     Attributes:
         phases: predicted with the fitted constants.
         without: predicted without them.
+        left_out: priced, but no part of the prediction.
     """
 
     measurement: Measurement
     phases: Mapping[str, float]
     without: Mapping[str, float]
+    left_out: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def cycles(self) -> float:
@@ -102,7 +109,9 @@ def predictions(
         except Unclear as error:
             skipped.append(Skipped(each.name, each.family, str(error)))
         else:
-            found.append(Prediction(each, phases, without))
+            price = LEFT_OUT.get(type(each.case))
+            left_out = price(each.case, each.target) if price else dict[str, float]()
+            found.append(Prediction(each, phases, without, left_out))
     return found, skipped
 
 

@@ -47,7 +47,7 @@ def row_table(found: Sequence[Prediction]) -> Table:
             f"{each.cycles:,.0f}",
             _percent(each.error, signed=True),
             _percent(each.error_without, signed=True),
-            " ".join(f"{name} {cycles:,.0f}" for name, cycles in each.phases.items()),
+            _cycles(each.phases) + (f", without {_cycles(each.left_out)}" if each.left_out else ""),
         )
     return table
 
@@ -74,6 +74,10 @@ def figures(families: Families) -> dict[str, dict[str, float]]:
         }
         for family, (calibrated, _) in families.items()
     }
+
+
+def _cycles(phases: Mapping[str, float]) -> str:
+    return " ".join(f"{name} {cycles:,.0f}" for name, cycles in phases.items())
 
 
 def _percent(error: float, *, signed: bool = False) -> str:

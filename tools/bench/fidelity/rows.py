@@ -17,6 +17,7 @@ from ....backends.codelets.scalar import SCALAR_FUNCTIONS, loops_of
 from ....backends.target import PRESETS, Target
 from ....dialects.scalar_functions import FUNCTIONS
 from ....ir.support.errors import InputError
+from ...importers.light_networks import light_names
 from . import units
 from .cases import (
     ACROSS,
@@ -24,6 +25,7 @@ from .cases import (
     Case,
     Convolution,
     Elementwise,
+    Network,
     Product,
     SparseProduct,
     Stencil,
@@ -34,6 +36,9 @@ from .units import Unclear
 
 CALIBRATION = Path(__file__).with_name("calibration.csv")
 """The measurements that abele is calibrated with. Each row names its source."""
+
+NETWORKS = Path(__file__).with_name("networks.csv")
+"""Measurements of whole networks, whose prediction takes longer. Each row names its source."""
 
 COLUMNS = ("op", "shape", "dtype", "quantity", "value", "unit")
 """The columns that a file must have. It may have others."""
@@ -119,6 +124,7 @@ FAMILY_WORDS: tuple[tuple[str, str], ...] = (
     (r"conv", "conv"),
     (r"mat\s?mul|gemm|matrix product", "gemm"),
     (r"popops|vertex|element-?wise|codelet", "vector"),
+    (r"\binference\b", "network"),
 )
 
 
@@ -137,7 +143,14 @@ def _measurement(name: str, family: str, op: str, row: Mapping[str, str]) -> Mea
     if chips > 1 and family not in ON_CHIPS:
         raise Unclear(f"on {chips} IPUs; need one, or one of {', '.join(ON_CHIPS)}")
     target = target_of(row.get("tiles", ""), row.get("clock_ghz", ""), chips)
-    case = READ[family](op, row["shape"], row["dtype"], target.tiles)
+    shape = row["shape"]
+    batch = row.get("batch", "").strip()
+    if family == "network" and batch:
+        if not batch.isdecimal():
+            raise Unclear(f"batch {batch!r}; need a positive integer")
+        # The shape takes precedence over the column.
+        shape = f"batch={batch}, {shape}"
+    case = READ[family](op, shape, row["dtype"], target.tiles)
     value = _number(row["value"], "value")
     moved = case.bytes if isinstance(case, Triad) else 0.0
     # The operations of a vertex are those of one tile, but its rate is that of all tiles.
@@ -150,6 +163,7 @@ def _measurement(name: str, family: str, op: str, row: Mapping[str, str]) -> Mea
         target.clock_hz,
         case.operations * tiles,
         moved * tiles,
+        case.batch if isinstance(case, Network) else 0,
     )
     if not isfinite(measured) or measured < 0:
         raise Unclear(f"value {row['value']!r}; need a number of 0 or more")
@@ -491,6 +505,31 @@ def _sparse(op: str, shape: str, dtype: str, tiles: int) -> SparseProduct:
     )
 
 
+OTHER_NAMES: Mapping[str, str] = {"resnet50v15": "resnet50", "googlenet": "inception_v1"}
+"""Other names of networks, without hyphens and dots. The file of ResNet-50 is its version 1.5."""
+
+IO_TILES = re.compile(r"\b(\d+) I/?O tiles\b", re.IGNORECASE)
+
+
+def _network(op: str, shape: str, dtype: str, tiles: int) -> Network:
+    named = re.sub(r"\s*\binference\b.*", "", op, flags=re.IGNORECASE)
+    known = {**{_plain(each): each for each in light_names()}, **OTHER_NAMES}
+    name = known.get(_plain(named))
+    if name is None:
+        raise Unclear(f"op {op!r}: no network {named!r}; need one of {', '.join(light_names())}")
+    operand, partials = units.dtypes(dtype)
+    serving = IO_TILES.search(shape)
+    count = int(serving[1]) if serving else 0
+    if count >= tiles:
+        raise Unclear(f"shape {shape!r}: {count} IO tiles of {tiles}; need fewer")
+    batch = units.whole(units.sizes(shape), "batch", default=1)
+    return Network(name, batch, operand, partials, count)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.lower())
+
+
 READ: Mapping[str, Callable[[str, str, str, int], Case]] = {
     "amp": _vertex,
     "vector": _elementwise,
@@ -500,4 +539,5 @@ READ: Mapping[str, Callable[[str, str, str, int], Case]] = {
     "stencil": _stencil,
     "conv": _convolution,
     "spmm": _sparse,
+    "network": _network,
 }

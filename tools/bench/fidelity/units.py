@@ -60,6 +60,7 @@ SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 FLOPS = re.compile(r"([KMGTP]?)FLOPS?(?:/s)?", re.IGNORECASE)
 BYTES = re.compile(r"([KMGTP]?)B/s")
+SAMPLES = re.compile(r"([KMGTP]?)(?:samples|images)/s")
 
 
 class Unclear(ValueError):
@@ -162,26 +163,33 @@ def element_bytes(dtype: str) -> int:
 
 
 def cycles(
-    value: float, unit: str, quantity: str, clock_hz: float, operations: float, moved: float
+    value: float,
+    unit: str,
+    quantity: str,
+    clock_hz: float,
+    operations: float,
+    moved: float,
+    samples: int = 0,
 ) -> float:
     """A measured value, converted to cycles of one step. Raises Unclear.
 
     Args:
-        operations, moved: the additions and multiplications, and the bytes, that a rate counts.
+        operations, moved, samples: the additions and multiplications, the bytes, and the samples,
+            that a rate counts.
     """
     per = re.search(r"per (\d+) (?:steps|iterations|repeats|runs)", quantity)
     steps = int(per[1]) if per else 1
     name = unit.strip()
-    flops, traffic = FLOPS.fullmatch(name), BYTES.fullmatch(name)
     if name.lower() in ("cycles", "cycle", "cyc"):
         return value / steps
     if name in SECONDS:
         return value * SECONDS[name] * clock_hz / steps
-    work = operations if flops else moved
-    prefix = flops or traffic
-    if prefix is None or not work:
-        known = "cycles, s, ms, us, ns, a rate such as TFLOP/s, or TB/s of a triad"
-        raise Unclear(f"unit {unit!r}; need {known}")
+    rates = ((FLOPS, operations), (BYTES, moved), (SAMPLES, samples))
+    found = ((rate.fullmatch(name), work) for rate, work in rates)
+    prefix, work = next(((prefix, work) for prefix, work in found if prefix and work), (None, 0.0))
+    if prefix is None:
+        known = "a rate such as TFLOP/s, TB/s of a triad, or samples/s of a network"
+        raise Unclear(f"unit {unit!r}; need cycles, s, ms, us, ns, {known}")
     if value <= 0:
         raise Unclear(f"value {value:g} {unit}; need a positive rate")
     return work / (value * PREFIX[prefix[1].upper()]) * clock_hz

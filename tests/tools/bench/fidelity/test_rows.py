@@ -9,13 +9,14 @@ from abele.ir.errors import InputError
 from abele.tools.bench.fidelity.cases import (
     Convolution,
     Elementwise,
+    Network,
     Product,
     SparseProduct,
     Stencil,
     Triad,
     Vertex,
 )
-from abele.tools.bench.fidelity.rows import CALIBRATION, read_rows, target_of
+from abele.tools.bench.fidelity.rows import CALIBRATION, NETWORKS, read_rows, target_of
 from abele.tools.bench.fidelity.units import Unclear
 
 ROW = {
@@ -27,6 +28,7 @@ ROW = {
     "op": "poplin::matMul",
     "shape": "m=8,k=16,n=4",
     "dtype": "fp16",
+    "batch": "",
     "quantity": "tile cycles",
     "value": "100",
     "unit": "cycles",
@@ -65,6 +67,42 @@ def test_every_row_of_the_calibration_is_priced_but_a_convolution_on_two_chips()
         "bsp across chips": 6,
         "stencil across chips": 18,
     }
+
+
+def test_every_row_of_a_network_is_priced_for_the_chip_that_it_names():
+    found, skipped = read_rows(NETWORKS)
+    assert skipped == []
+    assert {each.family for each in found} == {"network"}
+    assert {each.target.base for each in found} == {"c600"}
+    case = Network("resnet50", 4, "float16", "float16", io_tiles=64)
+    assert found[0].case == case
+    assert found[0].cycles == pytest.approx(4 / 7062 * 1.5e9)
+    assert found[3].case == replace(case, batch=32, operand="float8_e4m3fn")
+
+
+@pytest.mark.parametrize(
+    ("changes", "case"),
+    [
+        ({"op": "ResNet-50 inference", "batch": "8"}, Network("resnet50", 8, "float16", "")),
+        ({"op": "SqueezeNet inference, prefetched"}, Network("squeezenet", 1, "float16", "")),
+        (
+            {"op": "GoogLeNet inference", "shape": "batch 2, 32 IO tiles", "batch": "8"},
+            Network("inception_v1", 2, "float16", "", io_tiles=32),
+        ),
+        (
+            {"op": "inception-v2 inference", "dtype": "fp16.32"},
+            Network("inception_v2", 1, "float16", "float32"),
+        ),
+    ],
+)
+def test_a_row_of_a_network_names_it_and_its_batch(tmp_path, changes, case):
+    assert case_of(tmp_path, **{"shape": "as published", **changes}) == case
+
+
+def test_a_rate_of_a_network_counts_samples(tmp_path: Path):
+    rate = {"op": "AlexNet inference", "batch": "4", "value": "10", "unit": "images/s"}
+    found, _ = rows_of(tmp_path, rate, {**rate, "unit": "Ksamples/s"})
+    assert [each.cycles for each in found] == pytest.approx([0.4 * 1.85e9, 0.4e-3 * 1.85e9])
 
 
 def test_several_chips_are_a_ladder_of_their_kind(tmp_path: Path):
@@ -221,6 +259,13 @@ def test_rates_and_times_become_cycles(tmp_path, quantity, value, unit, cycles):
         ({"op": "popops frobnicate vertex", "shape": "64 elements"}, "no function"),
         ({"op": "static sparse matmul", "shape": "m=8,k=8,n=8,block=4"}, "density"),
         ({"op": "conv", "shape": "cin=3"}, "no image"),
+        ({"op": "ResNet-51 inference"}, "no network 'ResNet-51'; need one of alexnet"),
+        ({"op": "AlexNet inference", "batch": "0"}, "batch=0; need a positive integer"),
+        ({"op": "AlexNet inference", "batch": "4x2"}, "batch '4x2'; need a positive integer"),
+        ({"op": "AlexNet inference", "shape": "1472 I/O tiles"}, "1472 IO tiles of 1472"),
+        ({"op": "AlexNet inference", "unit": "TFLOP/s"}, "unit 'TFLOP/s'"),
+        ({"op": "AlexNet inference", "shape": "4 IPUs"}, "on 4 IPUs; need one"),
+        ({"quantity": "throughput", "unit": "images/s"}, "unit 'images/s'"),
     ],
 )
 def test_a_row_that_is_not_understood_is_listed_with_one_reason(tmp_path, change, reason):
