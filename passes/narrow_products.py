@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -34,6 +36,9 @@ ELEMENTS: dict[str, Attribute] = dict(zip(("f143", "f152"), QUARTERS, strict=Tru
 
 Format = Literal["f143", "f152"]
 
+Exponents = tuple[int | None, ...]
+"""An exponent for each operand of a product; None for what the pass decides."""
+
 
 @dataclass(frozen=True)
 class NarrowProducts(ModulePass):
@@ -45,9 +50,9 @@ class NarrowProducts(ModulePass):
     Only targets that have units for 8-bit floats compute such products.
 
     The exponent of a scale is, in this order: that of the product's attribute `scales`, one number
-    for each operand, which the pass removes; for a weight or a constant, the smallest that keeps
-    its largest value, and one more if a step of training changes it; else 0. Calibration writes
-    `scales`.
+    for each operand, which the pass removes; that of the option `scales`, which calibration writes;
+    for a weight or a constant, the smallest that keeps its largest value, and one more if a step of
+    training changes it; else 0.
 
         %0 = nn.matmul %x, %w {scales = array<i64: -3, -6>} : (tensor<4x8xf32>, ...)
             -> tensor<4x2xf32>
@@ -63,6 +68,9 @@ class NarrowProducts(ModulePass):
         forward: the format of weights and activations.
         gradients: the format of what the backward phase computes.
         keep: names of framework nodes, or patterns with *, whose products stay as they are.
+        scales: exponents of scales of products of the forward phase, as EXPONENT/EXPONENT:NAME with
+            the name of a framework node, or a pattern. An exponent for each operand, or * for what
+            the pass decides. The first choice that fits a product counts.
     """
 
     name = "narrow-products"
@@ -73,30 +81,74 @@ class NarrowProducts(ModulePass):
     forward: Format = "f143"
     gradients: Format = "f152"
     keep: tuple[str, ...] = ()
+    scales: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Run on a module. Raises InputError for a name that matches no product, and for weights
-        that no scale fits."""
-        for each in [each for each in op.walk() if isinstance(each, nn.GemmOp)]:
-            if may_rewrite():
-                _ = replace_by_parts(each)
+        """Run on a module. Raises InputError for a name that matches no product, for a wrong
+        option, and for weights that no scale fits."""
+        split_gemms(op)
         kept = self._kept(op)
-        narrowing = _Narrowing(op, ELEMENTS[self.forward], ELEMENTS[self.gradients])
+        narrowing = _Narrowing(
+            op, ELEMENTS[self.forward], ELEMENTS[self.gradients], self._chosen(op)
+        )
         for each in operations(op):
             if isinstance(each, nn.ContractionOp) and each not in kept and may_rewrite():
                 narrowing.narrow(each)
 
     def _kept(self, module: ModuleOp) -> frozenset[Operation]:
+        return frozenset(op for name in self.keep for op in self._products(module, "keep", name))
+
+    def _chosen(self, module: ModuleOp) -> dict[Operation, Exponents]:
+        """The exponents of the option `scales`, by product of the forward phase."""
+        found: dict[Operation, Exponents] = {}
+        phases = Phases.of(module)
+        for text in self.scales:
+            exponents, name = read_scales(text)
+            for op in self._products(module, "scales", name):
+                if phases.phase(op) == BACKWARD:
+                    continue
+                if len(exponents) != len(op.operands):
+                    count = len(op.operands)
+                    raise InputError(
+                        f"pass '{self.name}': option 'scales': {text}: {len(exponents)} exponents "
+                        f"for {op.name} at {place(op)}; need {count}"
+                    )
+                _ = found.setdefault(op, exponents)
+        return found
+
+    def _products(self, module: ModuleOp, option: str, name: str) -> list[Operation]:
+        """The products that have a name or match it. Raises InputError if there are none."""
         every = operations(module)
         products = [each for each in every if isinstance(each, nn.ContractionOp)]
-        found: set[Operation] = set()
-        for name in self.keep:
-            own = operations_named(name, products) or operations_matching(name, products)
-            if not own:
-                why = no_such_operator(name, products, every, "is no product")
-                raise InputError(f"pass '{self.name}': option 'keep': {name}: {why}")
-            found.update(own)
-        return frozenset(found)
+        own = operations_named(name, products) or operations_matching(name, products)
+        if not own:
+            why = no_such_operator(name, products, every, "is no product")
+            raise InputError(f"pass '{self.name}': option '{option}': {name}: {why}")
+        return own
+
+
+def split_gemms(module: ModuleOp) -> None:
+    """Replace each product that adds a bias by a product and what follows it."""
+    for each in [each for each in module.walk() if isinstance(each, nn.GemmOp)]:
+        if may_rewrite():
+            _ = replace_by_parts(each)
+
+
+def read_scales(text: str) -> tuple[Exponents, str]:
+    """The exponents and the name in EXPONENT/EXPONENT:NAME. Raises InputError."""
+    numbers, colon, name = text.partition(":")
+    words = numbers.split("/")
+    if not (colon and name and all(re.fullmatch(r"-?[0-9]{1,3}|\*", each) for each in words)):
+        raise InputError(
+            f"pass '{NarrowProducts.name}': option 'scales': {text}; need EXPONENT/EXPONENT:NAME, "
+            "as in -3/*:conv1"
+        )
+    return tuple(None if each == "*" else int(each) for each in words), name
+
+
+def write_scales(exponents: Exponents, name: str) -> str:
+    """The text that read_scales reads."""
+    return "/".join("*" if each is None else str(each) for each in exponents) + f":{name}"
 
 
 @dataclass
@@ -104,12 +156,14 @@ class _Narrowing:
     """The 8-bit floats made so far in a module.
 
     Attributes:
+        chosen: the exponents that the pass was given, by product.
         made: by value, type and exponent.
     """
 
     module: ModuleOp
     forward: Attribute
     gradients: Attribute
+    chosen: Mapping[Operation, Exponents]
     made: dict[tuple[SSAValue, Attribute, int], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, Attribute, int], SSAValue]
     )
@@ -160,7 +214,10 @@ class _Narrowing:
         value, given = op.operands[operand], op.attributes.get(SCALES_OF_OPERANDS)
         if given is not None:
             return _given(op, given, operand)
-        source = _source(value)
+        exponents = self.chosen.get(op)
+        if exponents is not None and (exponent := exponents[operand]) is not None:
+            return exponent
+        source = source_of(value)
         if isinstance(source, nn.ConstantOp):
             return _least(source.value.array, self._element(value), op)
         if isinstance(source, nn.LoadOp) and source.state.string_value() in self.states:
@@ -200,7 +257,7 @@ def _before_halving(value: SSAValue) -> SSAValue:
     return op.operand if nn.element_of(op.operand) == f32 else value
 
 
-def _source(value: SSAValue) -> Operation | None:
+def source_of(value: SSAValue) -> Operation | None:
     """The operation that a value's elements come from, through casts and moves of all elements."""
     op = value.owner
     while isinstance(op, nn.CastOp | nn.TransposeOp | Reinterpretation):

@@ -142,3 +142,31 @@ def test_any_program_computes_the_same_within_the_errors_of_its_casts():
     relation = contracts_of(NarrowProducts)
     report = check_pass("narrow-products", examples=40, seed=7, relation=relation)
     assert report.changed > 20
+
+
+LOCATED = PRODUCT.replace("tensor<4x2xf32>\n  func", 'tensor<4x2xf32> loc("fc")\n  func')
+
+
+def test_an_option_has_the_scales_of_a_product_and_leaves_the_rest_to_the_pass():
+    (op,) = products(narrowed(program(text=LOCATED), 'scales="-3/*:fc","5/5:*"'))
+    assert op.exponent == -3 - 6
+    (op,) = products(
+        narrowed(program("{scales = array<i64: 1, 1>}", text=LOCATED), 'scales="-3/*:fc"')
+    )
+    assert op.exponent == 2
+
+
+@pytest.mark.parametrize(
+    ("scales", "message"),
+    [
+        ("fc", "scales': fc; need EXPONENT/EXPONENT:NAME"),
+        ("-3/x:fc", "need EXPONENT/EXPONENT:NAME"),
+        ("-3/2:", "need EXPONENT/EXPONENT:NAME"),
+        ("-3:fc", "1 exponents for nn.matmul at .*; need 2"),
+        ("-3/2:fd", "option 'scales': fd: .*fc"),
+        ("-33/2:fc", "scale -33; need -32 to 31"),
+    ],
+)
+def test_an_option_that_fits_no_product_is_refused(scales, message):
+    with pytest.raises(InputError, match=message):
+        narrowed(program(text=LOCATED), f'scales="{scales}"')

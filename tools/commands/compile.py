@@ -71,6 +71,7 @@ def compile_command(
                 "the model": Path(model),
                 "--constraints": how.constraints,
                 "--weights": how.weights,
+                "--calibrate": how.calibrate,
                 **{f"--beside {each}": each for each in beside or ()},
             },
             {"-o": output, "--profile": profile, "--trace": trace},

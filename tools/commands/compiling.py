@@ -40,6 +40,7 @@ from .wall import WALL
 with deferred(__name__):
     from ...ir.instruments.reproducer import fresh_folder
     from ...passes.train import Train
+    from ..quantising.product_scales import with_calibrated_scales
     from .operators import show_operators
 
 
@@ -120,6 +121,15 @@ class Compilation:
             help="Compute a float32 model in 16 bits, except for sums: the pass narrow-floats "
             "before all others. Training keeps weights in float32, unless the precision is pure. "
             "float8 also multiplies 8-bit floats: the pass narrow-products.",
+        ),
+    ] = None
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(
+            "--calibrate",
+            metavar="X.npz",
+            help="With --precision float8: run the float model on these samples, an array for each "
+            "input, and choose the scales of activations by them. Default: a scale of 1.",
         ),
     ] = None
     rounding: Annotated[
@@ -254,7 +264,7 @@ class Compilation:
         if self.partial_weights and self.weights is None:
             raise InputError("--partial-weights without --weights; need both")
         alike: dict[str, Any] = {name: getattr(self, name) for name in ALIKE}
-        return Request(
+        request = Request(
             model,
             **alike,
             load=extensions,
@@ -268,6 +278,9 @@ class Compilation:
             reproducers=fresh_folder,
             watch=watch,
             on_note=each_once(print_error_line),
+        )
+        return (
+            request if self.calibrate is None else with_calibrated_scales(request, self.calibrate)
         )
 
 

@@ -50,7 +50,12 @@ def graph_command(
     with user_errors(text_in(model), model) as context:
         extensions = context.load(how.load)
         check_files(
-            {"the model": Path(model), "--constraints": how.constraints, "--weights": how.weights},
+            {
+                "the model": Path(model),
+                "--constraints": how.constraints,
+                "--weights": how.weights,
+                "--calibrate": how.calibrate,
+            },
             {"--graphml": graphml},
         )
         if output is not None:

@@ -62,7 +62,12 @@ def memory_command(
     with user_errors(text_in(model), model) as context:
         extensions = context.load(how.load)
         check_files(
-            {"the model": Path(model), "--constraints": how.constraints, "--weights": how.weights},
+            {
+                "the model": Path(model),
+                "--constraints": how.constraints,
+                "--weights": how.weights,
+                "--calibrate": how.calibrate,
+            },
             {"--json": output},
         )
         if advise and model.endswith(PROGRAM_FILE):

@@ -34,7 +34,8 @@ from .showing import warn
 
 @compiles_with(
     *("target", "dim", "inputs", "value", "batch", "load", "constraints", "memory_proportion"),
-    *("weights", "partial_weights", "lenient", "precision", "rounding", "recompute", "partials"),
+    *("weights", "partial_weights", "lenient", "precision", "calibrate", "rounding"),
+    *("recompute", "partials"),
     *("stash", "train", "loss", "optimizer", "training", "verbose"),
 )
 def plan_command(
@@ -105,6 +106,7 @@ def plan_command(
             "the model": Path(model) if model else None,
             "--constraints": how.constraints,
             "--weights": how.weights,
+            "--calibrate": how.calibrate,
         }
         check_files(read, {"--png": png, "--json": output, "--csv": table})
         if png is not None:

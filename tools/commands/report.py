@@ -130,7 +130,12 @@ def report_command(
     with user_errors(text_in(model), model) as context, TemporaryDirectory() as scratch:
         extensions = context.load(how.load)
         check_files(
-            {"the model": Path(model), "--constraints": how.constraints, "--weights": how.weights},
+            {
+                "the model": Path(model),
+                "--constraints": how.constraints,
+                "--weights": how.weights,
+                "--calibrate": how.calibrate,
+            },
             {"--markdown": markdown, "--perfetto": perfetto},
         )
         shown_tiles = check_tiles(tiles)

@@ -81,6 +81,7 @@ def run(
                 "--inputs": inputs,
                 "--constraints": how.constraints,
                 "--weights": how.weights,
+                "--calibrate": how.calibrate,
             },
             {"--outputs": outputs, "--profile": profile, "--trace": trace},
         )

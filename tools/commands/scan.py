@@ -68,7 +68,12 @@ def scan_command(
         _check(output, zoom, size, color)
         share = _share(sample)
         check_files(
-            {"the model": Path(model), "--constraints": how.constraints, "--weights": how.weights},
+            {
+                "the model": Path(model),
+                "--constraints": how.constraints,
+                "--weights": how.weights,
+                "--calibrate": how.calibrate,
+            },
             {"--output": output},
         )
         # Only drawing needs these libraries.

@@ -90,6 +90,7 @@ class Wanted:
                 "--validation-data": self.validation_data,
                 "--constraints": how.constraints,
                 "--weights": how.weights,
+                "--calibrate": how.calibrate,
             },
             {
                 **{f"--curve {each}": each for each in self.curves},

@@ -64,13 +64,23 @@ def calibrated(graph: Graph, request: Request, units: Units, tensors: Sequence[s
             if array.dtype != np.float32:
                 continue
             seen.floats.add(name)
-            if not np.isfinite(array).all():
-                raise InputError(
-                    f"{units.path}: {name!r} is not finite in the run of sample {first}; the float "
-                    "model overflows, so nothing can be calibrated"
-                )
-            seen.histograms[name].add(array)
+            count(seen.histograms[name], array, repr(name), units, first)
     return seen
+
+
+def count(seen: Histogram, array: Array, what: str, units: Units, first: int) -> None:
+    """Count the numbers of a tensor in a run. Raises InputError for one that is not finite.
+
+    Args:
+        what: the tensor, for the message.
+        first: the first sample of the run.
+    """
+    if not np.isfinite(array).all():
+        raise InputError(
+            f"{units.path}: {what} is not finite in the run of sample {first}; the float model "
+            "overflows, so nothing can be calibrated"
+        )
+    seen.add(array)
 
 
 def interpreted_with(graph: Graph, request: Request, tensors: Collection[str]) -> Interpreted:

@@ -112,7 +112,7 @@ def _power_of_two(form: Format, low: float, high: float, what: str) -> Scaling:
     if exponent > MOST_EXPONENT:
         raise InputError(
             f"{what}: numbers up to {most:.3g}; scales of {form.name} go to 2^{MOST_EXPONENT}, "
-            f"which holds {form.high * 2.0**MOST_EXPONENT:.3g}; --keep leaves its node in float"
+            f"which holds {form.high * 2.0**MOST_EXPONENT:.3g}; leave its node in float, by keep"
         )
     return Scaling.of(2.0 ** max(exponent, LEAST_EXPONENT))
 

@@ -21,16 +21,14 @@ from ...dialects.levels import PARTITION
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.on_step import OnStep
-from ..driver.arrays import Tensor, as_array, read_arrays
+from ..driver.arrays import Tensor
 from ..driver.compile import compiled
 from ..driver.compile_anew import read_model
-from ..driver.example import Example
 from ..driver.executable import MACHINE, Executable
 from ..driver.files import write_bytes
 from ..driver.program import signature
-from ..driver.request import Precision, Request, found_front_end
+from ..driver.request import Precision, Request
 from ..importers.bounds import GivenSize
-from ..importers.front_end import OpenShapes
 from ..importers.onnx.model_file import MOST_BYTES
 from .calibration import Interpreted, calibrated
 from .choice import Choice, chosen, kept_nodes
@@ -40,10 +38,7 @@ from .judging import Judged, Run, compare, judged
 from .model import Graph, Model, read_graph
 from .ranges import DEFAULT, METHODS, Method
 from .rewriting import write_quantised
-from .samples import Units, units_of
-
-LABELS = "target"
-"""The array of classes among the samples, as `abele train` calls it."""
+from .samples import LABELS, Data, Units, arrays_of, units_of, with_sizes
 
 HELD_OUT = 0.25
 """The share of the samples that is kept out of calibration, to judge by."""
@@ -129,9 +124,6 @@ class Quantised:
             size = self.model.ByteSize()
             raise InputError(f"{path}: {size:,} bytes; an ONNX file holds {MOST_BYTES:,}")
         write_bytes(Path(path), self.model.SerializeToString(deterministic=True))
-
-
-Data = str | os.PathLike[str] | Mapping[str, ArrayLike]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,8 +284,8 @@ def _check_target(wish: Wish) -> None:
 def _samples(wish: Wish, request: Request, notes: list[str]) -> tuple[Request, Units, Units | None]:
     """The request with the sizes of the samples, the samples to calibrate with, and those to judge
     by, if there are any."""
-    arrays, path = _arrays(wish.inputs, "inputs")
-    request = _with_sizes(request, arrays, path, wish.labels)
+    arrays, path = arrays_of(wish.inputs, "inputs")
+    request = with_sizes(request, arrays, path, wish.labels)
     program = read_model(request, request.extensions.context())
     request = replace(request, on_note=None)
     tensors = signature(program.module, program.path).inputs
@@ -322,53 +314,8 @@ def _held(
     wish: Wish, tensors: Sequence[Tensor]
 ) -> tuple[Mapping[str, Array], Sequence[Tensor], str, str]:
     assert wish.validation_data is not None
-    arrays, path = _arrays(wish.validation_data, "validation_data")
+    arrays, path = arrays_of(wish.validation_data, "validation_data")
     return arrays, tensors, path, wish.labels
-
-
-def _arrays(data: Data, what: str) -> tuple[dict[str, Array], str]:
-    """Arrays by name, and what messages call them."""
-    if isinstance(data, Mapping):
-        return {name: as_array(value, repr(name)) for name, value in data.items()}, what
-    return read_arrays(data), str(data)
-
-
-def _with_sizes(request: Request, arrays: Mapping[str, Array], path: str, labels: str) -> Request:
-    """The request with the sizes of free dimensions that follow from the samples.
-
-    A free first axis, along which the samples lie, is 1 unless a batch is given.
-    """
-    front_end = found_front_end(request.model)
-    declared: OpenShapes = {}
-    if front_end.open_shapes is not None:
-        declared = front_end.open_shapes(request.model)
-    wanted = set(declared) - set(request.values or {})
-    if set(arrays) - {labels} != wanted:
-        raise InputError(
-            f"{path}: arrays {', '.join(sorted(arrays)) or 'none'}; need one for each input of the "
-            f"model ({', '.join(sorted(wanted)) or 'it has none'}), and {labels!r} for classes, if "
-            "they are known"
-        )
-    shapes: dict[str, tuple[int | None, ...]] = {}
-    for name, array in arrays.items():
-        shape = declared.get(name)
-        if name == labels or shape is None or not array.ndim or not shape:
-            continue
-        if array.ndim == len(shape) + 1:
-            shapes[name] = array.shape[1:]
-        elif array.ndim == len(shape):
-            size = shape[0]
-            first = size if isinstance(size, int) else None
-            if first is None and request.batch is None and not _is_set(request, name, size):
-                first = 1
-            shapes[name] = (request.batch or first, *array.shape[1:])
-    return replace(request, example=Example(shapes, path)).with_sizes()
-
-
-def _is_set(request: Request, name: str, size: int | str) -> bool:
-    """Whether the request sets the size of an input's first axis."""
-    dims = request.dims or {}
-    return f"{name}:0" in dims or size in dims
 
 
 def _floats(graph: Graph, kept: Collection[str], roots: Collection[str]) -> set[str]:

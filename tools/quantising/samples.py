@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
-from ..driver.arrays import Tensor, listed
+from ..driver.arrays import Tensor, as_array, listed, read_arrays
+from ..driver.example import Example
+from ..driver.request import Request, found_front_end
 from ..driver.samples import in_type
+from ..importers.front_end import OpenShapes
+
+Data = str | os.PathLike[str] | Mapping[str, ArrayLike]
+"""Samples by the name of an input: arrays, or a file of them."""
+
+LABELS = "target"
+"""The array of classes among the samples, as `abele train` calls it."""
 
 
 @dataclass(frozen=True)
@@ -145,3 +155,48 @@ def _labels(array: Array, name: str, counts: Mapping[str, int], path: str) -> ND
             f"of {count} samples"
         )
     return array.astype(np.int64)
+
+
+def arrays_of(data: Data, what: str) -> tuple[dict[str, Array], str]:
+    """Arrays by name, and what messages call them. Raises InputError."""
+    if isinstance(data, Mapping):
+        return {name: as_array(value, repr(name)) for name, value in data.items()}, what
+    return read_arrays(data), str(data)
+
+
+def with_sizes(request: Request, arrays: Mapping[str, Array], path: str, labels: str) -> Request:
+    """The request with the sizes of free dimensions that follow from the samples.
+
+    A free first axis, along which the samples lie, is 1 unless a batch is given. Raises InputError.
+    """
+    front_end = found_front_end(request.model)
+    declared: OpenShapes = {}
+    if front_end.open_shapes is not None:
+        declared = front_end.open_shapes(request.model)
+    wanted = set(declared) - set(request.values or {})
+    if set(arrays) - {labels} != wanted:
+        raise InputError(
+            f"{path}: arrays {', '.join(sorted(arrays)) or 'none'}; need one for each input of the "
+            f"model ({', '.join(sorted(wanted)) or 'it has none'}), and {labels!r} for classes, if "
+            "they are known"
+        )
+    shapes: dict[str, tuple[int | None, ...]] = {}
+    for name, array in arrays.items():
+        shape = declared.get(name)
+        if name == labels or shape is None or not array.ndim or not shape:
+            continue
+        if array.ndim == len(shape) + 1:
+            shapes[name] = array.shape[1:]
+        elif array.ndim == len(shape):
+            size = shape[0]
+            first = size if isinstance(size, int) else None
+            if first is None and request.batch is None and not _is_set(request, name, size):
+                first = 1
+            shapes[name] = (request.batch or first, *array.shape[1:])
+    return replace(request, example=Example(shapes, path)).with_sizes()
+
+
+def _is_set(request: Request, name: str, size: int | str) -> bool:
+    """Whether the request sets the size of an input's first axis."""
+    dims = request.dims or {}
+    return f"{name}:0" in dims or size in dims
