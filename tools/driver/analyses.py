@@ -104,7 +104,10 @@ class Analyses:
     @property
     def figures(self) -> Mapping[str, Any]:
         """The fields of a profile, except its seconds."""
-        return self.reported if self.is_known else self._figures
+        if self.is_known:
+            return self.reported
+        # The compiler records its choices after it has compared the figures of its trials.
+        return {**self._figures, "recomputed": [asdict(each) for each in self.recomputed]}
 
     @computed_once
     def _figures(self) -> dict[str, Any]:
@@ -125,7 +128,6 @@ class Analyses:
             "fullest_tile": memory.fullest_tile,
             "relaxed_limits": [asdict(each) for each in self.relaxed],
             "notes": list(self.notes),
-            "recomputed": [asdict(each) for each in self.recomputed],
             "ops": _numbers(self.reported.get("ops"), levels)
             or {level: _operations(self._modules.at(level)) for level in levels},
         }

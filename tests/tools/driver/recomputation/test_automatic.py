@@ -53,6 +53,22 @@ def test_a_program_over_the_bound_is_brought_below_it(step: Path, kept: Executab
         assert after[name] == pytest.approx(value, rel=1e-4, abs=1e-4)
 
 
+def test_the_cache_and_the_profile_keep_the_choices(
+    step: Path, kept: Executable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ABELE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("ABELE_CACHE_BYTES", "100000000")
+    how = f"auto:{kept.memory.max_tile_bytes - 1501}"
+    first, again = (compile_model(step, TARGET, recompute=how, cache=True) for _ in range(2))
+    assert again.is_from_cache
+    assert first.recomputed
+    assert again.recomputed == first.recomputed
+    for exe in (first, again):
+        assert [each["bytes"] for each in exe.profile["recomputed"]] == [
+            each.bytes for each in first.recomputed
+        ]
+
+
 def test_the_time_of_trials_has_a_name(step: Path, kept: Executable):
     def stages(recompute: str) -> dict[str, float]:
         return compile_model(step, TARGET, recompute=recompute, cache=False).stages.seconds
