@@ -26,7 +26,10 @@ from ..advice.serial_split import constraints_with, serial_splits
 from ..driver.compile import compiled
 from ..driver.executable import Executable
 from ..driver.files import PROGRAM_FILE, check_files
+from ..driver.recomputation.asked import read_recompute
 from ..driver.request import Request
+from ..views.loss_curve import check_curve
+from ..views.memory_curve import MemoryCurve, write_memory_curves
 from ..views.terminal import console
 from ..views.user_errors import TOO_LARGE, print_error_line, text_in, user_errors
 from .arguments import ModelFile
@@ -53,6 +56,15 @@ def memory_command(
     output: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write all figures here.")
     ] = None,
+    over_time: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="M.csv|M.png",
+            help="Write the bytes of the fullest tile over time here, as a table or a picture; "
+            "with --recompute both without and with it, and where its choices take effect. May be "
+            "repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Show what fills the fullest tile in its worst superstep, by category and layer.
 
@@ -68,8 +80,10 @@ def memory_command(
                 "--weights": how.weights,
                 "--calibrate": how.calibrate,
             },
-            {"--json": output},
+            {"--json": output, **{f"--over-time {each}": each for each in over_time or ()}},
         )
+        for each in over_time or ():
+            check_curve(each)
         if advise and model.endswith(PROGRAM_FILE):
             raise InputError(f"{model}: compiled already; --advise needs the model")
 
@@ -80,6 +94,8 @@ def memory_command(
         warn(exe.relaxed)
         tell_recomputed(exe, every=how.verbose)
         _show(found, model, top)
+        if over_time:
+            _write_over_time(over_time, request, exe, how)
         tried: tuple[Trial, ...] = ()
         if advise:
             own = CompileSettings(
@@ -110,6 +126,26 @@ def memory_command(
             hint = "; --advise tries changes that free memory" if frees else ""
             print_error_line(f"error: does not fit: {found.shortage}{hint}")
             raise typer.Exit(TOO_LARGE)
+
+
+def _write_over_time(
+    paths: Sequence[Path], request: Request, exe: Executable, how: Compilation
+) -> None:
+    """Write the memory of a program over time; also without recomputation, if there is any.
+
+    Raises InputError.
+    """
+    limit = exe.target.bytes_per_tile
+    kept: Executable | None = None
+    if request.recompute:
+        limit = read_recompute(request.recompute).bound or limit
+        with how.progress(request.extensions) as tell:
+            kept = compiled(replace(request.without_recomputation(), watch=tell))
+    curves = [MemoryCurve.of(exe, request.recompute, kept)]
+    if kept is not None:
+        curves.insert(0, MemoryCurve.of(kept))
+    for path in paths:
+        write_memory_curves(path, curves, limit)
 
 
 def _batch_in_parts(how: Compilation) -> int | None:

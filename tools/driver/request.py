@@ -405,6 +405,12 @@ class Request:
             return self
         return replace(self, recompute="", passes=with_changed_values(self.passes, again))
 
+    def without_recomputation(self) -> Request:
+        """The request, not settled yet, for the same program with no value computed again, and none
+        kept narrow but by the user's own choice. It tells and dumps nothing."""
+        own = tuple(each for each in self.stash if not is_automatic(each))
+        return replace(self, recompute="", stash=own, dump_ir=None, on_read=None, on_note=None)
+
     def with_precision(self) -> Request:
         """The request with the pass that its precision stands for. Raises InputError."""
         if self.precision is None or self.file.endswith(PROGRAM_FILE):

@@ -1,5 +1,6 @@
 """abele memory: what fills the fullest tile, by category and layer, and what would free memory."""
 
+import csv
 import json
 import os
 import re
@@ -334,3 +335,23 @@ def test_a_step_of_training_is_shown_by_phase():
     assert max(each["bytes"] for each in phases.values()) == max(size for size, _ in steps.values())
     for key, category in (("always_live", "always live"), ("live_now", "live now")):
         assert sum(each[key] for each in phases.values()) == found["categories"][category]
+
+
+def test_memory_over_time_is_written_with_and_without_recomputation():
+    Path("net.mlir").write_text(MASKED)
+    bound = 98_000
+    options = ("--recompute", "auto", "--over-time", "m.csv", "--target")
+    target = f"tiny:4,memory.bytes_per_tile={bound}"
+    result = CliRunner().invoke(app, ["memory", "net.mlir", *options, target])
+    assert result.exit_code == 0, result.output
+    with Path("m.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    peaks = {
+        how: max(int(row["bytes"]) for row in rows if row["recompute"] == how)
+        for how in ("", "auto")
+    }
+    assert peaks["auto"] <= bound < peaks[""]
+    assert [row["effects"] for row in rows if row["effects"]] == ["computed again: mask"]
+    wrong = CliRunner().invoke(app, ["memory", "net.mlir", "--over-time", "m.txt"])
+    assert wrong.exit_code == 2
+    assert "m.txt: unknown kind of curve; need .csv or .png" in wrong.stderr

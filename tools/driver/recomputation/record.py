@@ -33,14 +33,20 @@ class Recomputed:
     cycles: int
     narrow: tuple[str, ...] = ()
 
+    @property
+    def what(self) -> str:
+        """What is computed again or kept narrow, in a few words."""
+        return ", ".join(
+            [
+                *self.nodes,
+                *(f"{name} for each reader" for name in self.apart),
+                *(f"layouts for {name}" for name in self.anew),
+                *(f"{each.name} as {each.type}" for each in map(Stash.read, self.narrow)),
+            ]
+        )
+
     def __str__(self) -> str:
-        what = [
-            *self.nodes,
-            *(f"{name} for each reader" for name in self.apart),
-            *(f"layouts for {name}" for name in self.anew),
-            *(f"{each.name} as {each.type}" for each in map(Stash.read, self.narrow)),
-        ]
-        return f"{', '.join(what)}: {self.bytes:,} bytes for {self.cycles:,} cycles"
+        return f"{self.what}: {self.bytes:,} bytes for {self.cycles:,} cycles"
 
 
 def write_recomputed(module: ModuleOp, choices: tuple[Recomputed, ...]) -> None:

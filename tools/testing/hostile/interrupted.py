@@ -137,7 +137,9 @@ WRITERS: dict[str, Writer] = {
         ("train", *_FOR, "--loss", "mean_square", "--data", SAMPLES, "--steps", "TILES")
         + ("--checkpoint", "w.safetensors", "--curve", "c.csv", "--save-onnx", "t.onnx"),
     ),
-    "memory": Writer(("m.json",), ("memory", *_FOR, "--json", "m.json")),
+    "memory": Writer(
+        ("m.json", "m.csv"), ("memory", *_FOR, "--json", "m.json", "--over-time", "m.csv")
+    ),
     "graph": Writer(
         ("graph", "g.graphml"),
         ("graph", *_FOR, "-o", "graph", "--graphml", "g.graphml"),
