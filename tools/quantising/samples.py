@@ -16,7 +16,6 @@ from ..driver.arrays import Tensor, as_array, listed, read_arrays
 from ..driver.example import Example
 from ..driver.request import Request, found_front_end
 from ..driver.samples import in_type
-from ..importers.front_end import OpenShapes
 
 Data = str | os.PathLike[str] | Mapping[str, ArrayLike]
 """Samples by the name of an input: arrays, or a file of them."""
@@ -170,9 +169,9 @@ def with_sizes(request: Request, arrays: Mapping[str, Array], path: str, labels:
     A free first axis, along which the samples lie, is 1 unless a batch is given. Raises InputError.
     """
     front_end = found_front_end(request.model)
-    declared: OpenShapes = {}
-    if front_end.open_shapes is not None:
-        declared = front_end.open_shapes(request.model)
+    if front_end.open_shapes is None:
+        return request
+    declared = front_end.open_shapes(request.model)
     wanted = set(declared) - set(request.values or {})
     if set(arrays) - {labels} != wanted:
         raise InputError(

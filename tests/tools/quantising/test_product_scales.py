@@ -65,6 +65,20 @@ def test_scales_are_the_finest_that_hold_the_samples():
     assert f'scales="{first}/*:first","{second}/*:second/product"' in passes
 
 
+def test_a_program_in_text_is_calibrated_too(tmp_path: Path):
+    path = tmp_path / "p.mlir"
+    path.write_text("""
+func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %0 = nn.matmul %x, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32> loc("square")
+  func.return %0 : tensor<2x2xf32>
+}""")
+    request = Request(path, "c600:4", precision="float8")
+    samples = {"arg0": np.full((3, 2, 2), 960, np.float32)}
+    assert '"2/2:square"' in with_calibrated_scales(request, samples).passes
+    with pytest.raises(InputError, match="arrays z; need one for each input"):
+        with_calibrated_scales(request, {"z": samples["arg0"]})
+
+
 def test_a_step_of_training_takes_the_scales_of_its_forward_pass():
     train = Training(loss="mean_absolute", optimizer="sgd", learning_rate=1e-9)
     request = replace(REQUEST, train=train)
