@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -65,6 +66,7 @@ from .gradients.program import (
 )
 from .gradients.reverse import Backward
 from .gradients.several_steps import repeat_steps
+from .gradients.unit_scaling import UnitScaling, first_exponent
 from .gradients.way import is_float
 
 LOSS = "loss"
@@ -110,7 +112,8 @@ class Train(ModulePass, Settings, Numbers):
         loss_scale: the power of two by which gradients are larger while they are computed, so that
             float16 holds small ones.
         scaling: whether that scale stays, or is the first one of a scale that follows the largest
-            gradients.
+            gradients; or unit, for a power of two of each gradient that follows from shapes,
+            without a loss scale.
         batch_statistics: the weight of a batch's statistics in the update of the running ones.
         outputs: whether the program also returns its outputs.
         update: whether the weights are updated; if not, the program computes as it does after
@@ -243,13 +246,21 @@ class _Step:
         loss = outputs_of(main)[LOSS]
         emit = Emitter(self.edit, end_of(main), end_of(main))
         scale = options.scale.load(emit)
-        found = Backward(emit, Flow(self.module, options.recompute)).run(
-            main.body.block, every, [(loss, options.scale.given(emit, loss, scale))]
-        )
+        flow, unit = Flow(self.module, options.recompute), None
+        if options.scale.is_unit:
+            unit = UnitScaling(main.body.block)
+            given = unit.begin(emit, loss, self._first_exponent(read))
+        else:
+            given = options.scale.given(emit, loss, scale)
+        found = Backward(emit, flow, unit).run(main.body.block, every, [(loss, given)])
         gradients: dict[str, SSAValue] = {}
+        exponents: dict[str, int] = {}
         for state, values in loads.items():
             emit.source = values[0].owner if isinstance(values[0].owner, Operation) else main
             passed = [found[each] for each in values if each in found]
+            if passed and unit is not None:
+                passed = unit.aligned(emit, passed)
+                exponents[state] = unit.exponent(passed[0])
             if passed:
                 gradients[state] = emit.add(passed)
             if passed and nn.element_of(values[0]) in STORED:
@@ -261,7 +272,16 @@ class _Step:
             raise InputError("train: the loss depends on no weight that is trained")
         if parts is not None:
             gradients = self._over_parts(parts, loads, gradients)
-        self._update(loads, gradients, scale)
+        self._update(loads, gradients, scale, exponents)
+
+    def _first_exponent(self, read: SSAValue) -> int:
+        """The exponent of the gradient of the loss, with unit scaling."""
+        options, shape = self.options, nn.shape_of(read)
+        classes = shape[1] if LOSSES[options.loss].has_classes else 1
+        # A mean over labels that count divides by their number, which no shape tells.
+        is_counted = options.ignore_index is not None and options.reduction == "mean"
+        positions = prod(shape) // classes * options.micro_batches if is_counted else 1
+        return first_exponent(classes, positions)
 
     def _describe(self, output: str, read: SSAValue, inside: bool) -> None:
         """Record on the module what the host needs to know: see SETTINGS."""
@@ -278,7 +298,7 @@ class _Step:
             found["classes"] = IntegerAttr(nn.shape_of(read)[1], i64)
             if options.ignore_index is not None:
                 found["ignored"] = IntegerAttr(options.ignore_index, i64)
-        if not options.scale.is_none:
+        if not (options.scale.is_none or options.scale.is_unit):
             found["loss_scale"] = FloatAttr(options.loss_scale, f64)
         self.module.attributes[SETTINGS] = DictionaryAttr(found)
 
@@ -472,8 +492,13 @@ class _Step:
         loads: dict[str, list[SSAValue]],
         gradients: dict[str, SSAValue],
         loss_scale: SSAValue | None,
+        exponents: dict[str, int],
     ) -> None:
-        """Update the weights at the end of the program; `update-early` decides where that is."""
+        """Update the weights at the end of the program; `update-early` decides where that is.
+
+        Args:
+            exponents: of the powers of two of gradients, with unit scaling.
+        """
         block = self.main.body.block
         rate: float | SSAValue = self.options.learning_rate
         if self.options.schedule:
@@ -488,7 +513,9 @@ class _Step:
                 source = loads[name][0].owner
                 assert isinstance(source, Operation)
                 emit = Emitter(self.edit, end_of(self.main), source, UPDATE)
-                gradients[name] = self.options.scale.divided(emit, gradient, loss_scale)
+                gradients[name] = self.options.scale.divided(
+                    emit, gradient, loss_scale, exponents.get(name, 0)
+                )
         if self.options.clip_norm:
             emit = Emitter(self.edit, end_of(self.main), end_of(self.main), "clip")
             factor = clip_factor(emit, list(gradients.values()), self.options.clip_norm)

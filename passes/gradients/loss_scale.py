@@ -1,7 +1,8 @@
 """Loss scaling: gradients are computed times a power of two, so that small ones are not lost.
 
 A static scale is a number. An automatic one is a state that doubles after each step, unless some
-gradient was close to the largest number of float16; then it is halved. It never rests.
+gradient was close to the largest number of float16; then it is halved. It never rests. With unit
+scaling, each gradient has a power of two of its own (see unit_scaling.py).
 Source: PopART, autolossscaleproxy and the histogram of gradients, with their numbers.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import frexp, isfinite
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from xdsl.dialects.builtin import f32
@@ -37,7 +38,7 @@ EDGE = 0.125 * FORMATS["f16"].largest
 SHARE = 1e-7
 """The largest share of large gradients with which the scale grows."""
 
-Scaling = Literal["static", "automatic"]
+Scaling = Literal["static", "automatic", "unit"]
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,14 @@ class LossScale:
     scaling: Scaling
 
     def __post_init__(self) -> None:
-        if self.scaling not in ("static", "automatic"):
-            raise InputError(f"scaling {self.scaling!r}; need static or automatic")
+        if self.scaling not in get_args(Scaling):
+            raise InputError(f"scaling {self.scaling!r}; need static, automatic or unit")
         number = self.number
+        if self.is_unit and number != 1.0:
+            raise InputError(
+                f"loss_scale {number:g}, unit; need none: unit scaling chooses the power of two of "
+                "each gradient"
+            )
         if not (isfinite(number) and number > 0 and frexp(number)[0] == 0.5):
             raise InputError(f"loss_scale {number:g}; need a power of two, such as 128")
         low, high = LIMITS
@@ -73,15 +79,20 @@ class LossScale:
         return self.scaling == "static" and self.number == 1.0
 
     @property
+    def is_unit(self) -> bool:
+        """Whether each gradient has a power of two of its own, and the loss has none."""
+        return self.scaling == "unit"
+
+    @property
     def states(self) -> dict[str, np.ndarray]:
         """The name and first value of each state that the scaling needs."""
-        if self.scaling == "static":
+        if self.scaling != "automatic":
             return {}
         return {STATE: np.array(self.number, np.float32), LARGE: np.zeros((), np.float32)}
 
     def load(self, emit: Emitter) -> SSAValue | None:
-        """The automatic scale of this step; None if the scale is static."""
-        if self.scaling == "static":
+        """The automatic scale of this step; None if the scale is no automatic one."""
+        if self.scaling != "automatic":
             return None
         made = nn.LoadOp(STATE, nn.tensor((), f32))
         emit.insert(made)
@@ -95,8 +106,16 @@ class LossScale:
         own = scale if element == f32 else emit(nn.CastOp(scale, element))
         return emit.expanded(own, shape)
 
-    def divided(self, emit: Emitter, gradient: SSAValue, scale: SSAValue | None) -> SSAValue:
-        """A gradient without the scale, to the bit unless it leaves the range of its type."""
+    def divided(
+        self, emit: Emitter, gradient: SSAValue, scale: SSAValue | None, exponent: int
+    ) -> SSAValue:
+        """A gradient without the scale, to the bit unless it leaves the range of its type.
+
+        Args:
+            exponent: of the power of two of this gradient, with unit scaling.
+        """
+        if self.is_unit:
+            return emit(nn.ScaleOp(gradient, 2.0**-exponent)) if exponent else gradient
         if scale is None:
             return emit(nn.ScaleOp(gradient, 1.0 / self.number))
         inverse, element = emit(nn.ReciprocalOp(scale)), nn.element_of(gradient)

@@ -18,7 +18,8 @@ from .control_flow import Flow, Passed, Through, function_of
 from .emit import Emitter
 from .errors import NoGradient, no_gradient
 from .iteration_rows import narrowed
-from .rules import has_rule, passed_back
+from .rules import Gradients, has_rule, passed_back
+from .unit_scaling import UnitScaling
 from .way import is_float, on_the_way
 
 
@@ -64,11 +65,14 @@ class Backward:
 
     Attributes:
         flow: the state that gradients through loops, branches and calls share.
+        scaling: the power of two of each gradient, if gradients have some; that of a given gradient
+            is known. In a loop, a branch or a function, no gradient gets another one.
         waiting: for each value, the gradients that its readers have passed back so far.
     """
 
     emit: Emitter
     flow: Flow
+    scaling: UnitScaling | None = None
     waiting: dict[SSAValue, list[SSAValue]] = field(
         default_factory=dict[SSAValue, "list[SSAValue]"]
     )
@@ -99,9 +103,11 @@ class Backward:
 
     def _differentiate(self, op: Operation, reached: Collection[SSAValue]) -> None:
         self.emit.source = op
-        gradients = [self._total(v) for v in op.results]
+        gradients: Gradients = [self._total(v) for v in op.results]
         if all(each is None for each in gradients):
             return
+        if self.scaling is not None:
+            gradients = self.scaling.aligned_results(self.emit, gradients)
         kept = next((v for v in op.results if is_float(v) and nn.element_of(v) in STORED), None)
         if kept is not None and not isinstance(op, nn.CastOp):
             raise no_gradient(
@@ -113,8 +119,12 @@ class Backward:
         try:
             if op.regions or isinstance(op, CallOp):
                 passed = Through(self.flow, self._walk, self.emit, op, gradients, reached).passed()
+                if self.scaling is not None:
+                    self.scaling.keep([gradient for _, gradient in passed], gradients)
             else:
                 found = passed_back(self.emit, op, gradients, wanted)
+                if self.scaling is not None:
+                    found = self.scaling.passed(self.emit, op, gradients, found)
                 passed = [(operands[i], gradient) for i, gradient in found.items()]
         except NoGradient as error:
             raise no_gradient(op, str(error)) from None
@@ -134,8 +144,14 @@ class Backward:
         if not parts:
             return None
         if len(parts) > 1:
+            if self.scaling is not None:
+                parts = self.scaling.aligned(self.emit, parts)
             # Elements of stored-only types cannot be added.
+            wide = parts
             if nn.element_of(value) in STORED:
-                parts = [self.emit(nn.CastOp(each, f32)) for each in parts]
-            self.waiting[value] = parts = [narrowed(self.emit, self.emit.add(parts), value)]
+                wide = [self.emit(nn.CastOp(each, f32)) for each in parts]
+            total = narrowed(self.emit, self.emit.add(wide), value)
+            if self.scaling is not None:
+                self.scaling.add(total, parts)
+            self.waiting[value] = parts = [total]
         return parts[0]

@@ -130,5 +130,5 @@ def test_a_scale_is_a_number_of_float16():
 def test_an_automatic_scale_begins_within_its_limits():
     with pytest.raises(InputError, match=r"loss_scale 0.5, automatic; need 1 to 32768"):
         training(loss_scale=0.5, scaling="automatic")
-    with pytest.raises(InputError, match="scaling 'often'; need static or automatic"):
+    with pytest.raises(InputError, match="scaling 'often'; need static, automatic or unit"):
         training(scaling="often")

@@ -17,6 +17,7 @@ from ....dialects import nn
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
 from ....ir.well_known import TRAINED
+from ....passes.gradients.loss_scale import Scaling
 from ....passes.gradients.losses import LOSSES, REDUCTIONS
 from ....passes.gradients.optimizers import OPTIMIZERS
 from ....passes.gradients.program import entry_of, inputs_of, outputs_of, states_of
@@ -33,6 +34,9 @@ WEIGHTS = 0.5
 
 TRIED = 5
 """How many outputs and options are tried: not every program has a gradient."""
+
+SCALINGS: tuple[Scaling, ...] = ("static", "static", "static", "unit")
+"""The scalings of gradients. Others differ from these in numbers alone."""
 
 PLAINEST = 1
 """The seed of the plainest step: sgd on the sum of squares, and no input becomes a weight."""
@@ -61,15 +65,17 @@ def is_step(module: ModuleOp) -> bool:
     return TRAINED in module.attributes
 
 
-def as_step(program: Program, seed: int, data: Data) -> Program:
+def as_step(program: Program, seed: int, data: Data, scaling: Scaling | None = None) -> Program:
     """A training step made from a program of nn; the program itself if it has no gradient.
 
     Args:
         seed: decides the output that the loss reads, the options of `train`, and the inputs that
             become weights.
         data: the kind of values of new inputs.
+        scaling: of gradients; None to let the seed decide.
     """
     random = Random(f"{seed} training")
+    scaling = scaling or Random(f"{seed} scaling").choice(SCALINGS)
     plain = seed == PLAINEST
     start = program if plain else _with_more_weights(program, random)
     main = entry_of(start.module)
@@ -80,7 +86,7 @@ def as_step(program: Program, seed: int, data: Data) -> Program:
     for iteration in range(TRIED):
         name = outputs[-1 - iteration % len(outputs)] if plain else random.choice(outputs)
         module = start.module.clone()
-        options = _plain(name) if plain else _options(module, name, random)
+        options = _plain(name) if plain else _options(module, name, random, scaling)
         try:
             options.apply(start.context, module)
         except InputError:
@@ -127,7 +133,7 @@ def _plain(output: str) -> Train:
     )
 
 
-def _options(module: ModuleOp, output: str, random: Random) -> Train:
+def _options(module: ModuleOp, output: str, random: Random, scaling: Scaling) -> Train:
     """Random options of `train` for a program."""
     main = entry_of(module)
     assert main is not None
@@ -158,6 +164,7 @@ def _options(module: ModuleOp, output: str, random: Random) -> Train:
         batch_axes=axes,
         recompute=random.random() < 0.5,
         steps=steps,
+        scaling=scaling,
         ignore_index=IGNORED if labels and random.random() < 0.25 else None,
         label_smoothing=0.25 if labels and random.random() < 0.25 else 0.0,
         **numbers,
