@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log2, prod, sqrt
+from math import isfinite, log2, prod, sqrt
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -20,6 +20,9 @@ from .emit import Emitter
 from .loss_scale import LIMITS
 from .rules import Gradients
 from .way import read_by
+
+MOST = 60
+"""The largest exponent of a power of two, so that float32 holds it, and the ratio of any two."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class UnitScaling:
             is_new = value not in self.known
             if is_new:
                 self.known[value] = Carried(before.exponent, before.size + self._growth(op, i))
-            power = -round(self.known[value].size)
+            power = self._power(self.known[value])
             if not power or nn.element_of(value) in STORED:
                 made[i] = value
                 continue
@@ -124,6 +127,10 @@ class UnitScaling:
         """
         rule = next((GROWTH[kind] for kind in GROWTH if isinstance(op, kind)), None)
         return 0.0 if rule is None else rule(op, operand, self.samples)
+
+    def _power(self, known: Carried) -> int:
+        """The exponent that makes the size of a value about 1, as far as MOST allows."""
+        return min(max(-round(known.size), -MOST - known.exponent), MOST - known.exponent)
 
     def _of(self, gradients: Gradients) -> Carried:
         return next(self.known[each] for each in gradients if each is not None)
@@ -169,7 +176,7 @@ def _of_samples(block: Block) -> set[SSAValue]:
 def _of_scale(op: Operation, operand: int, samples: Collection[SSAValue]) -> float:
     assert isinstance(op, nn.ScaleOp)
     (factor,) = op.parameters
-    return log2(abs(factor)) if factor else 0.0
+    return log2(abs(factor)) if factor and isfinite(factor) else 0.0
 
 
 def _of_product(op: Operation, operand: int, samples: Collection[SSAValue]) -> float:
@@ -196,7 +203,7 @@ def _of_copies(op: Operation, operand: int, samples: Collection[SSAValue]) -> fl
 def _of_softmax(op: Operation, operand: int, samples: Collection[SSAValue]) -> float:
     """The growth by a softmax of n numbers, whose results are about 1/n."""
     assert isinstance(op, nn.SoftmaxOp)
-    return -log2(nn.shape_of(op.results[0])[op.along])
+    return -log2(max(nn.shape_of(op.results[0])[op.along], 1))
 
 
 GROWTH: Mapping[type[Operation], Callable[[Operation, int, Collection[SSAValue]], float]] = {

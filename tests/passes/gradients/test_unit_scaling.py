@@ -20,7 +20,7 @@ from abele.ir.phases import BACKWARD, UPDATE, Phases
 from abele.ir.provenance import origin
 from abele.ir.text import parse_module
 from abele.ir.verify import verify
-from abele.passes.gradients.unit_scaling import first_exponent
+from abele.passes.gradients.unit_scaling import MOST, first_exponent
 from abele.passes.narrow_floats import NarrowFloats
 from abele.passes.train import Train
 from abele.tools.driver.context import new_context
@@ -220,3 +220,16 @@ def test_each_update_divides_in_its_own_phase():
     # One divisor for each weight, beside the learning rate.
     assert all(np.frexp(each)[0] == 0.5 for each in factors - {0.01})
     assert len(factors) > 2
+
+
+@pytest.mark.parametrize("factor", ["1.0e-30", "1.0e+30", "0.0", "0x7FF0000000000000"])
+def test_factors_that_no_float32_could_make_up_for_are_left_as_they_are(factor: str):
+    middle = (
+        "%s{0} = nn.scale %p{0} by "
+        + factor
+        + " : ({1}) -> {1}\n%a{0} = nn.tanh %s{0} : ({1}) -> {1}"
+    )
+    module = training(layers(middle), scaling="unit")
+    factors = [factor_of(op) for op in module.walk() if isinstance(op, nn.ScaleOp)]
+    powers = [abs(np.log2(each)) for each in factors if each > 0 and np.frexp(each)[0] == 0.5]
+    assert max(powers) <= 2 * MOST

@@ -1,4 +1,4 @@
-"""A table of what a network learns in several arithmetics: float32, and float16 of four kinds.
+"""A table of what a network learns in several arithmetics: float32, and float16 of five kinds.
 
 python -m abele.tools.workshop.learning.arithmetics [--rates 0.1,0.01,0.001] [--seeds 3]
 [--json FILE] [--png FILE]
@@ -24,6 +24,7 @@ import typer
 from threadpoolctl import threadpool_limits
 
 from ....ir.support.errors import InputError
+from ....passes.gradients.loss_scale import Scaling
 from ...driver.compile import compile_model
 from ...driver.executable import Executable
 from ...driver.files import check_files, write_text
@@ -55,7 +56,7 @@ class Arithmetic:
 
     Attributes:
         precision, rounding, partials: as of compile_model.
-        loss_scale: of the training.
+        loss_scale, scaling: of the training.
     """
 
     name: str
@@ -63,12 +64,14 @@ class Arithmetic:
     rounding: Rounding | None = None
     loss_scale: float = 1.0
     partials: str = ""
+    scaling: Scaling = "static"
 
 
 ARITHMETICS = (
     Arithmetic("float32"),
     Arithmetic("float16, float32 weights, loss scale 128", "float16", None, 128.0),
     Arithmetic("the same, with sums in float16 (fp16.16)", "float16", None, 128.0, "float16"),
+    Arithmetic("float16, float32 weights, unit scaling", "float16", scaling="unit"),
     Arithmetic("float16, to nearest", "pure-float16", "nearest"),
     Arithmetic("float16, stochastic", "pure-float16", "stochastic"),
 )
@@ -138,7 +141,8 @@ def learn(how: Arithmetic, rate: float, epochs: int, seed: int) -> Curve:
             cache=False,
         )
 
-    exe = program(Training(learning_rate=rate, loss_scale=how.loss_scale, steps=RUN))
+    scale, scaling = how.loss_scale, how.scaling
+    exe = program(Training(learning_rate=rate, loss_scale=scale, scaling=scaling, steps=RUN))
     judge = program(Training(update=False, outputs=True, reduction="none"))
     samples, held = (
         samples_of({"x": x, "target": y}, judge.inputs, "digits")
@@ -180,6 +184,8 @@ STYLES = (
     {"color": "tab:blue", "dashes": (6, 3)},
     {"color": "tab:red"},
     {"color": "tab:green", "dashes": (2, 2)},
+    {"color": "tab:orange", "dashes": (4, 1)},
+    {"color": "tab:purple"},
 )
 """How the lines are drawn: curves that coincide can still be told apart."""
 

@@ -127,7 +127,8 @@ def trained(
     Raises InputError if it does not fit.
     """
     model, words = MODELS[name], words_of_manual()
-    scaled = replace(asked, loss_scale=arithmetic.loss_scale, ignore_index=IGNORED)
+    scale, scaling = arithmetic.loss_scale, arithmetic.scaling
+    scaled = replace(asked, loss_scale=scale, scaling=scaling, ignore_index=IGNORED)
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1), using(1):
         path = Path(folder, "model.onnx")
         onnx.save(model.build(shape), path)

@@ -83,6 +83,10 @@ def test_the_curve_has_the_automatic_scale_and_its_two_bins(tmp_path: Path):
     [
         (("--health", "h.txt"), "unknown kind of table of health; need .csv or .html"),
         (("--health-every", 3), "--health-every without --health; need both"),
+        (
+            ("--training", "scaling=unit", "--training", "loss-scale=4"),
+            "loss_scale 4, unit; need none: unit scaling",
+        ),
         (("--training", "scaling=often"), "--training scaling=often: need static or automatic"),
     ],
 )
