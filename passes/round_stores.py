@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, cast
 from zlib import crc32
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerAttr, f32, i64
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    IntegerAttr,
+    StringAttr,
+    f32,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import nn
@@ -40,6 +47,24 @@ WITHOUT_WORDS: Mapping[str, type[nn.ToNearestOp | nn.DrawnOp]] = {
     "hardware": nn.DrawnOp,
 }
 """The operation of each rounding that reads no words."""
+
+
+OVERFLOW = "abele.overflow"
+"""The module attribute that names the rule by which its stores overflow; infinity without it."""
+
+
+def overflowing_as(module: ModuleOp, other: ModuleOp) -> ModuleOp:
+    """A module of nn whose stores overflow as those of another one do, and round to nearest.
+
+    The other one is made from it by a pipeline. Returns the module itself where stores overflow to
+    infinity.
+    """
+    rule = other.attributes.get(OVERFLOW)
+    if not isinstance(rule, StringAttr):
+        return module
+    found = module.clone()
+    RoundStores("nearest", cast("Any", rule.data)).apply(Context(), found)
+    return found
 
 
 @dataclass(frozen=True)
@@ -102,6 +127,8 @@ class RoundStores(ModulePass):
             if not (is_quarter and self.rounding == "nearest") and may_rewrite():
                 with Edit(source_at("round the result", RoundStores.apply), each.last) as edit:
                     rewriting.round(each, edit)
+                if rule is not Overflow.INFINITY:
+                    op.attributes[OVERFLOW] = StringAttr(rule.name.lower())
         rewriting.words.count()
 
     def _rule(self, module: ModuleOp) -> Overflow:

@@ -39,6 +39,7 @@ from ...ir.support.errors import one_line
 from ...ir.support.number_kinds import bit_width, is_floating, is_whole
 from ...ir.support.on_step import OnStep, ignore_step
 from ...ir.upstream import ModuleOp, isa
+from ...passes.round_stores import overflowing_as
 from ..driver.arrays import Array
 from ..driver.executable import MACHINE, Executable
 from ..driver.host_memory import refuse_too_little_memory
@@ -344,8 +345,9 @@ def _compared(
         allowed = allowed_error(exe)
         exact = _unrounded(came, inputs, go_on)
         error = None if exact is None else _worst_output(outputs, exact)[1]
+        rounding = overflowing_as(came, exe.module_at(MACHINE))
         if is_made or error is None or not error <= allowed:
-            traced = traced_reference(came, inputs, go_on)
+            traced = traced_reference(rounding, inputs, go_on)
             reference = signature(came).trimmed(traced.outputs)
             _, rounded = _worst_output(outputs, reference)
             near = reference if exact is None else _nearer(outputs, exact, reference)
@@ -357,7 +359,7 @@ def _compared(
                 if error is not None and np.isinf(rounded) and np.isfinite(error):
                     problem += f"; off by {error:.3g} from exact arithmetic"
         if not problem and exact is not None and _stepped(outputs, exact):
-            traced = traced_reference(came, inputs, go_on)
+            traced = traced_reference(rounding, inputs, go_on)
             reference = signature(came).trimmed(traced.outputs)
             stepped = _stepped(outputs, reference)
     elif is_made:

@@ -17,6 +17,7 @@ from ....dialects.levels import EXCHANGE, NN, known_level, level_of
 from ....ir.support.errors import one_line
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify, verify_level
+from ....passes.round_stores import OVERFLOW, overflowing_as
 from ...driver.arrays import Array
 from ...driver.program import target_of
 from ..followed import KeptValues, follow_values, has_steps
@@ -67,6 +68,7 @@ class Judge:
     allowed: float = 0.0
     worst: float = 0.0
     _last: tuple[ModuleOp, Run] | None = None
+    _limited: dict[str, Run] = field(default_factory=dict[str, Run])
 
     @staticmethod
     def of(module: ModuleOp, inputs: Mapping[str, Array], target: Target) -> Judge:
@@ -118,13 +120,27 @@ class Judge:
         self._last = module, run
         # The pass may have changed the program to a narrower dtype.
         allowed = max(self.allowed, tolerance(module))
-        problem = self._differs(run, allowed)
+        expected = self._reference_for(module)
+        problem = self._differs(run, expected, allowed)
         if problem is None or not self._steps_explain(module, allowed):
             return problem
-        right = self.reference.outputs
+        right = expected.outputs
         errors = [relative_error(run.outputs[name], array) for name, array in right.items()]
         self.worst = max(self.worst, *(each for each in errors if np.isfinite(each)))
         return None
+
+    def _reference_for(self, module: ModuleOp) -> Run:
+        """The run of the module before all passes, with stores that overflow as those of a module
+        do."""
+        if self.module is None or level_of(self.module) != NN:
+            return self.reference
+        same = overflowing_as(self.module, module)
+        if same is self.module:
+            return self.reference
+        rule = str(module.attributes[OVERFLOW])
+        if rule not in self._limited:
+            self._limited[rule] = self.run(same)
+        return self._limited[rule]
 
     def _steps_explain(self, module: ModuleOp, allowed: float) -> bool:
         """Whether the outputs of a module are within the bounds of a reference that follows its
@@ -157,25 +173,22 @@ class Judge:
             return f"the compiled kernels are wrong in no single operation: {words}. {REPORT}"
         return "" if found is None else str(found)
 
-    def _differs(self, run: Run, allowed: float) -> Problem | None:
-        kinds = (
-            ("output", run.outputs, self.reference.outputs),
-            ("state", run.state, self.reference.state),
-        )
+    def _differs(self, run: Run, right: Run, allowed: float) -> Problem | None:
+        kinds = (("output", run.outputs, right.outputs), ("state", run.state, right.state))
         for kind, found, expected in kinds:
-            for name, right in expected.items():
+            for name, values in expected.items():
                 if name not in found:
                     # A pass may remove unused states, but no output.
                     if kind == "output":
                         return Problem("value", f"output '{name}' is missing")
                     continue
-                if found[name].shape != right.shape:
-                    shapes = f"{list(found[name].shape)}; need {list(right.shape)}"
+                if found[name].shape != values.shape:
+                    shapes = f"{list(found[name].shape)}; need {list(values.shape)}"
                     return Problem("value", f"{kind} '{name}' is {shapes}")
                 if not not_finite(self.inputs):
                     # Where the program itself overflows, a pass may change the result.
-                    right = lost_too(found[name], right)
-                error = relative_error(found[name], right)
+                    values = lost_too(found[name], values)
+                error = relative_error(found[name], values)
                 if not error <= allowed:
                     described = _described(error, allowed)
                     return Problem("value", f"{kind} '{name}' is {described}")
