@@ -71,6 +71,7 @@ OF_SEVERAL = {
     "passes/planner": ("several_chips",),
     "tools": ("networks", "several_chips"),
     "tools/commands": ("hostile_names", "odd_folders", "table_widths", "wrong_inputs"),
+    "tools/debug": ("overflow",),
     "tools/driver": (
         *("dropout_training", "kept_lengths", "recurrent_training", "second_front_end"),
         *("threads", "torch"),

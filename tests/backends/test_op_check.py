@@ -183,7 +183,7 @@ def test_random_programs_pass(program: Program):
 
 def blocks_with(dense: np.ndarray, cutting: Cutting) -> Blocks:
     layout = cutting.layout()
-    memory = np.zeros((layout.first_tile + layout.cells, 4 * layout.block_elements), np.uint8)
+    memory = np.zeros((layout.tiles.end, 4 * layout.block_elements), np.uint8)
     scatter(dense, memory, 0, layout)
     return Blocks(Placed(memory, 0, dense.dtype), layout)
 
@@ -194,7 +194,7 @@ def test_a_changed_block_is_found_where_it_is(given_: tuple[np.ndarray, Cutting]
     dense, cutting = given_
     blocks = blocks_with(dense, cutting)
     assert mismatch(blocks, dense) is None
-    tile = blocks.layout.first_tile + blocks.layout.cells - 1
+    tile = blocks.layout.tiles.of(blocks.layout.cells - 1)
     blocks.placed.memory[tile].view(np.float32)[0] = -99
     difference = mismatch(blocks, dense)
     assert difference is not None
@@ -238,7 +238,7 @@ def test_the_tile_of_an_element_holds_it(given_: tuple[np.ndarray, Cutting]):
     dense, cutting = given_
     layout = cutting.layout()
     for index in np.ndindex(*dense.shape):
-        cell = tile_of(layout, index) - layout.first_tile
+        cell = layout.tiles.cell_on(tile_of(layout, index))
         assert all(i in held for i, held in zip(index, cell_indices(layout, cell)))
 
 

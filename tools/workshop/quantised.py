@@ -102,7 +102,8 @@ def quantised(
                 out.print(f"{model.name}: not installed; --folder DIR downloads it")
                 continue
             path = Path(scratch, f"{model.name}.onnx")
-            path.write_bytes(data)
+            with whole_file(path) as stream:
+                stream.write(data)
             results += in_own_process(measure, model.name, path, target)
             out.print(f"{model.name}: done")
     if not results:

@@ -41,14 +41,14 @@ def pairs_of(flows: Flows) -> Counter[tuple[int, int]]:
 def test_every_element_flows_from_its_owner_to_a_tile_that_lacks_it(shape, data: st.DataObject):
     source = canonical(data.draw(cuttings(shape, windows=False)).layout())
     destination = canonical(data.draw(cuttings(shape)).layout())
-    held = {t + source.first_tile: set(elements(source, t)) for t in range(source.cells)}
+    held = {source.tiles.of(t): set(elements(source, t)) for t in range(source.cells)}
     owner: dict[int, int] = {}
     for tile, block in held.items():
         for each in block:
             owner.setdefault(each, tile)
     wanted: Counter[tuple[int, int]] = Counter()
     for cell in range(destination.cells):
-        tile = cell + destination.first_tile
+        tile = destination.tiles.of(cell)
         wanted.update(
             (owner[e], tile) for e in elements(destination, cell) if e not in held.get(tile, ())
         )
@@ -57,7 +57,7 @@ def test_every_element_flows_from_its_owner_to_a_tile_that_lacks_it(shape, data:
     flows = moved.flows()
     assert pairs_of(flows) == wanted
     # Each source is one stream.
-    assert (flows.source == flows.stream + source.first_tile).all()
+    assert (flows.source == source.tiles.of(flows.stream)).all()
     assert len(flows.stream_bytes) == source.cells
 
 

@@ -32,7 +32,7 @@ pytest.importorskip("numba")
 
 COUNTS = (1, 2, 3, 7)
 PROGRAMS, EACH = 4, 4
-RACING = 18
+RACING = 20
 """The number of a generated program that a race shows in."""
 
 SMALL_MODELS = ("products", "convolutions", "normalisations", "shuffle", "classifier")

@@ -57,6 +57,8 @@ MISTAKES = (
     ("workshop.recurrent", "--target mk9", "'mk9' is not a preset"),
     ("workshop.start", "--networks typo", "there is no 'typo'"),
     ("workshop.start", "--target mk9", "'mk9' is not a preset"),
+    ("workshop.images", "--batches 0", "'0' is no number of images"),
+    ("workshop.transformers.training", "--models typo", "typo"),
     ("workshop.steps", "--networks alexnet:x", "need NAME:BATCH"),
     ("workshop.switching", "--network typo", "there is no 'typo'"),
     ("workshop.switching", "--runs many", "valid number"),

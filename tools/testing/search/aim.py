@@ -51,6 +51,8 @@ DECISIONS: Mapping[str, Callable[[Plan], bool]] = {
     "combine": lambda plan: plan.combine is not None,
     "steps": lambda plan: max(plan.steps, default=1) > 1,
     "ring": lambda plan: max(plan.ring, default=-1) >= 0,
+    "across": lambda plan: bool(plan.across),
+    "apart": lambda plan: plan.apart > 0,
 }
 """The decisions of a plan, named after its fields, each with a test whether a plan makes it."""
 

@@ -316,8 +316,10 @@ def smaller_machines(spelling: str) -> Iterator[str]:
     if not (colon and count.isdecimal()):
         return
     tiles = int(count)
+    # Chips have the same number of tiles each.
+    chips = machine_of(spelling).chips
     for fewer in dict.fromkeys((*FEW, tiles // 2, tiles - 1)):
-        if 0 < fewer < tiles:
+        if 0 < fewer < tiles and fewer % chips == 0:
             yield f"{preset}:{fewer}{comma}{changes}"
 
 

@@ -64,7 +64,7 @@ def plans_in_steps(at_random: bool) -> int:
     """How many of some programs have a plan in several steps."""
     found = 0
     passes = PassList(("nn,partition",), first=len(DOWN[NN]) + 1, at_random=at_random)
-    for number in range(40):
+    for number in range(60):
         sketch = random_sketch(Random(f"plans {number}"))
         program = build.build(sketch, build.default_operators())
         program.plans = number
