@@ -15,13 +15,13 @@ import numpy as np
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
-from ..plans.derive import compute_layouts, movement_result_layout
 from ..plans.padding import can_pad
 from .candidates import inherited
 from .crossing import crossing_cycles
 from .estimate import estimates, shortlist
 from .problem import Problem
 from .question import Question
+from .superstep import sources
 
 FASTEST = 2
 """The number of ways that are searched besides one chip and the ways that operands have: those with
@@ -100,20 +100,9 @@ def _price(question: Question, problem: Problem) -> _Price:
     (split, *_) = shortlist(problem, target, question.bound).fast
     found = estimates(problem, np.array([split], np.int64), target, quick=False)
     plan = terms.complete(Plan(terms.across or split))
-    if problem.moves:
-        shape = problem.structure.space.results[0].shape
-        wanted = (movement_result_layout(shape, plan),) * len(problem.moves)
-    else:
-        wanted = compute_layouts(problem.structure, plan)
-    moves = problem.moves or (None,) * len(wanted)
+    read = sources(replace(question, problem=problem), plan)
     crossing = crossing_cycles(
-        tuple(
-            (lies, layout, dtype.itemsize, move)
-            for lies, layout, dtype, move in zip(
-                question.have, wanted, problem.operand_dtypes, moves, strict=False
-            )
-            if lies is not None
-        ),
+        [(each.lies, each.wanted, each.dtype.itemsize, each.move) for each in read if each.lies],
         target,
     )
     return _Price(float(found.cycles[0]) + crossing, int(found.resident[0]))

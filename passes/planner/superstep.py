@@ -84,7 +84,7 @@ def _arriving(question: Question, choice: Choice) -> tuple[Operand, ...]:
     """The operands that have to arrive under a plan."""
     return tuple(
         Operand(each.lies, each.wanted, each.dtype.itemsize, each.move)
-        for each in _sources(question, choice.plan)
+        for each in sources(question, choice.plan)
         if each.lies is not None and (each.move is not None or each.lies != each.wanted)
     )
 
@@ -141,7 +141,7 @@ def _codelets(
     return [found[plan] for plan in plans]
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
     """An operand that a plan reads.
 
     Attributes:
@@ -159,11 +159,11 @@ class _Source(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _sources(question: Question, plan: Plan) -> tuple[_Source, ...]:
+def sources(question: Question, plan: Plan) -> tuple[Source, ...]:
     """The operands that the first superstep of a plan reads."""
     problem = question.problem
     moves = problem.moves or (None,) * len(question.have)
-    found: list[_Source] = []
+    found: list[Source] = []
     for i, (wanted, dtype) in enumerate(
         zip(_wanted(problem, plan), problem.operand_dtypes, strict=False)
     ):
@@ -173,7 +173,7 @@ def _sources(question: Question, plan: Plan) -> tuple[_Source, ...]:
         if lies is None and problem.is_free(i):
             target = question.target
             lies = home_of_free(wanted, dtype.itemsize, target.tiles, target.chips)
-        found.append(_Source(i, lies, wanted, dtype, moves[i]))
+        found.append(Source(i, lies, wanted, dtype, moves[i]))
     return tuple(found)
 
 
@@ -211,14 +211,14 @@ def _least_arrival(question: Question, plan: Plan) -> _LeastArrival:
     problem, target = question.problem, question.target
     resident = copied = 0
     received, holds_result = 0.0, False
-    sources = _sources(question, plan)
+    read = sources(question, plan)
     if problem.moves:
-        wanted, dtype = sources[0].wanted, sources[0].dtype
-        held = sum(s.lies.block_elements for s in sources if s.lies is not None)
+        wanted, dtype = read[0].wanted, read[0].dtype
+        held = sum(s.lies.block_elements for s in read if s.lies is not None)
         whole = sum(move.points for move in problem.moves) == prod(wanted.shape)
         received = max(wanted.block_elements - held, 0) * dtype.itemsize if whole else 0.0
-        sources = ()
-    for i, lies, wanted, dtype, _ in sources:
+        read = ()
+    for i, lies, wanted, dtype, _ in read:
         size = wanted.block_elements * dtype.itemsize
         if i in problem.replaced and (lies is None or lies == wanted):
             holds_result = holds_result or not leaves_partials(problem.structure, plan)
