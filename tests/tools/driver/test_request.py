@@ -86,6 +86,7 @@ def test_the_command_line_asks_for_what_its_options_say():
     turned = {"dim", "inputs", "value", "keep", "load", "stash", "train", "loss"} | {
         "optimizer",
         "training",
+        "calibrate",
     }
     shown = {"no_cache", "verbose"}
     assert {each.name for each in fields(Compilation)} == ALIKE | turned | shown
