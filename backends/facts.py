@@ -13,12 +13,15 @@ The defaults are those of Mk2.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, TypeVar, cast
 
 from ..ir.support.errors import InputError
+from ..ir.support.user_entries import add_entry
 
 Number = TypeVar("Number", int, float)
+_Part = TypeVar("_Part")
 
 MEASURED = "measured"
 PUBLISHED = "published"
@@ -441,6 +444,25 @@ class Fitted:
 
 JOIN = "+"
 """Joins the kinds of several parts, as in `units = "mac+outer"`."""
+
+
+def register_part(
+    table: dict[str, type[_Part]],
+    what: str,
+    part: type[_Part],
+    owner: str,
+    reserved: Sequence[str] = (),
+) -> None:
+    """Let targets name a user's class of parts.
+
+    Raises InputError for a kind that is taken or reserved, and for a class that cannot be a part.
+
+    Args:
+        table: the classes by kind.
+        what: as for check_part.
+    """
+    check_part(part, what, owner)
+    add_entry(table, what, str(getattr(part, "kind", "")), part, owner, reserved=reserved)
 
 
 def check_part(part: type, what: str, owner: str) -> None:

@@ -97,6 +97,7 @@ class PlanSplits(ModulePass):
                     plan = with_vertices(each.structure(), plan, self.vertices_per_tile)
                 each.attributes["plan"] = PlanAttr(plan)
             op.attributes[TARGET] = StringAttr(target.spelling())
+            op.attributes.pop(ONE_CHIP, None)
             if planned.network.one_chip:
                 op.attributes[ONE_CHIP] = UnitAttr()
             write_relaxed(op, planned.relaxed(target))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...ir.support.deferred import deferred, itself
-from ...ir.support.user_entries import add_entry
-from ..facts import check_part
+from ..facts import register_part
 from .crossbar import Crossbar
 from .fabric import Fabric
 
@@ -27,5 +26,4 @@ def fabric_named(kind: str) -> type[Fabric]:
 def register_fabric(fabric: type[Fabric], owner: str) -> None:
     """Let targets name a fabric. Raises InputError for a kind that is taken, and for a field that
     is no fact."""
-    check_part(fabric, "fabric", owner)
-    add_entry(FABRICS, "fabric", fabric.kind, fabric, owner)
+    register_part(FABRICS, "fabric", fabric, owner)

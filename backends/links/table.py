@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...ir.support.deferred import deferred, itself
-from ...ir.support.user_entries import add_entry
-from ..facts import check_part
+from ..facts import register_part
 from .links import Links
 
 with deferred(__name__):
@@ -31,5 +30,4 @@ def topology_named(kind: str) -> type[Links]:
 def register_topology(topology: type[Links], owner: str) -> None:
     """Let targets name a topology. Raises InputError for a kind that is taken, and for a field that
     is no fact."""
-    check_part(topology, "topology", owner)
-    add_entry(TOPOLOGIES, "topology", topology.kind, topology, owner)
+    register_part(TOPOLOGIES, "topology", topology, owner)

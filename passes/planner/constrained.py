@@ -43,6 +43,7 @@ from .problem import Problem, movement_problem
 from .question import unplaced
 from .relaxed import Relaxed, relaxed_limits
 from .serial import priced
+from .spreads import ways_of
 from .terms import FREE, Terms
 
 NO_DIMENSION = -1
@@ -268,7 +269,7 @@ class _Operator:
         if found.tiles > target.tiles:
             raise self.fail(f"{found.tiles}; target {target.name} has {target.tiles}", "tiles")
         if found.split or found.ring:
-            self._check_split(structure, least, found, "split" if found.split else "ring")
+            self._check_split(problem, least, found, "split" if found.split else "ring")
         if found.steps or found.ring:
             which = "steps" if found.steps else "ring"
             if problem.moves:
@@ -336,10 +337,10 @@ class _Operator:
         return tuple(rings)
 
     def _check_split(
-        self, structure: Structure, least: tuple[int, ...], terms: Terms, key: str
+        self, problem: Problem, least: tuple[int, ...], terms: Terms, key: str
     ) -> None:
         try:
-            refined(structure, Plan(least))
+            refined(problem.structure, Plan(least))
         except ValueError as error:
             raise self.fail(str(error), key) from None
         needed, most = prod(least), terms.most_tiles(self.target.tiles)
@@ -350,6 +351,15 @@ class _Operator:
                 else f"target {self.target.name} has {self.target.tiles}"
             )
             raise self.fail(f"needs {needed} tiles; {bound}", key)
+        chip = self.target.tiles_per_chip
+        if needed > chip and (terms.steps or terms.ring):
+            raise self.fail(f"needs {needed} tiles; in steps it takes one chip, of {chip}", key)
+        if not ways_of(replace(problem, terms=terms), self.target):
+            raise self.fail(
+                f"needs {needed} tiles; a chip has {chip}, and no dimension can be cut across all "
+                f"{self.target.chips} chips in equally many parts each",
+                key,
+            )
 
     def _check_method(self, problem: Problem, method: str, key: str = "method") -> None:
         """Raise InputError for a method that is available under no allowed split on the target."""

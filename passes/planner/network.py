@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, prod
 
 import numpy as np
 from xdsl.ir import Operation
@@ -127,7 +127,7 @@ def plan_network(
         spare: bytes of a tile that the program shall leave free.
     """
     found = _planned(module, target, limits or Limits(), joint=joint, spare=spare)
-    if target.chips == 1 or any(lies_across(op, target) for op in module.walk()):
+    if target.chips == 1 or any(_needs_several(op, limits, target) for op in module.walk()):
         return found
     alone = _planned(module, target.one_chip, limits or Limits(), joint=joint, spare=spare)
     usable = target.usable_bytes_per_tile - spare
@@ -138,8 +138,13 @@ def plan_network(
     return replace(alone, one_chip=True, alone_cycles=alone.cycles)
 
 
-def lies_across(op: Operation, target: Target) -> bool:
-    """Whether the plan or the home that an operation already has takes tiles of a second chip."""
+def _needs_several(op: Operation, limits: Limits | None, target: Target) -> bool:
+    """Whether the plan or the home that an operation already has takes tiles of a second chip, or
+    its terms require more tiles than one chip has."""
+    if limits is not None and op in limits.terms:
+        terms = limits.terms[op]
+        if prod(terms.least_parts(len(terms.split))) > target.tiles_per_chip:
+            return True
     plan, home = op.attributes.get("plan"), home_of(op)
     ends = [plan.data.tiles.end] if isinstance(plan, PlanAttr) else []
     ends += [home.layout.tiles.end] if home is not None else []

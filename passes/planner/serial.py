@@ -69,7 +69,7 @@ def plans(question: Question, *, lean: bool = False, in_time: bool = True) -> tu
     if question.terms.steps:
         return _as_asked(question)
     ways = over_chips(question)
-    if len(ways) > 1:
+    if ways != (question,):
         every = [c for way in ways for c in plans(way, lean=lean, in_time=in_time)]
         return tuple(sorted(fitting(every, question.bound, question.terms), key=rank))
     once = finalists(question, lean=lean)

@@ -40,22 +40,27 @@ def over_chips(question: Question) -> tuple[Question, ...]:
     target, terms = question.target, question.terms
     if target.chips == 1 or terms.across is not None:
         return (question,)
-    ways = _ways(question.problem, target)
+    every = ways_of(question.problem, target)
     one = (1,) * len(question.structure.space.dims)
+    ways = [way for way in every if way != one]
     known = {plan.across or one for plan in inherited(question.problem, question.have, target)}
     priced = [(_price(question, _with(question.problem, way, target)), way) for way in ways]
     fast = sorted(priced, key=lambda pair: pair[0].cycles)[:FASTEST]
     lean = sorted(priced, key=lambda pair: (pair[0].resident, pair[0].cycles))[:1]
-    chosen = [one] if _has_room(question.problem, one, target) else []
-    chosen += [*(way for _, way in fast + lean), *(known & set(ways))]
+    chosen = [way for way in every if way == one]
+    chosen += [*(way for _, way in fast + lean), *(way for way in ways if way in known)]
     found = (_with(question.problem, way, target) for way in dict.fromkeys(chosen))
     return tuple(replace(question, problem=problem) for problem in found)
 
 
-def _ways(problem: Problem, target: Target) -> list[tuple[int, ...]]:
-    """The ways to cut one dimension across all chips."""
+def ways_of(problem: Problem, target: Target) -> list[tuple[int, ...]]:
+    """The ways that the terms allow: one chip, and one dimension cut across all chips.
+
+    Each is the number of chips for each dimension.
+    """
     space, chips = problem.structure.space, target.chips
-    found: list[tuple[int, ...]] = []
+    one = (1,) * len(space.dims)
+    found = [one] if _has_room(problem, one, target) else []
     for d, dim in enumerate(space.dims):
         cut = dim.size >= chips and not problem.structure.is_never_cut(d)
         if dim.kind == "reduction":

@@ -145,7 +145,7 @@ def _changed(request: Request, changes: Changes) -> Request:
         return request
     passes = request.passes
     for each in reversed(changes):
-        # Each of them comes before those that are there.
+        # with_changed_values inserts its pass before those of earlier calls.
         passes = with_changed_values(passes, each)
     return replace(request, recompute="", stash=(), passes=passes, on_read=None)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ....ir.support.errors import InputError
 from ....ir.support.user_entries import add_entry
-from ...facts import UNITS, Amp, Mac, Outer, Slic, Unit, check_part
+from ...facts import UNITS, Amp, Mac, Outer, Slic, Unit, register_part
 from ...target import Target
 from .amp import amp_cycles, swapped_cycles
 from .contraction import Contraction
@@ -61,9 +61,8 @@ def register_method(method: Method, owner: str) -> None:
         raise InputError(f"{owner}: method {method.name!r}; need small letters, digits and '_'")
     unit = method.unit
     if UNITS.get(unit.kind) is not unit:
-        check_part(unit, "unit", owner)
         tables = [each.name for each in fields(Target)]
-        add_entry(UNITS, "unit", unit.kind, unit, owner, reserved=tables)
+        register_part(UNITS, "unit", unit, owner, reserved=tables)
     add_entry(METHODS, "method", method.name, method, owner)
 
 

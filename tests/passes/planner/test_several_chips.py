@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
+from some_tensors import module_of
 from xdsl.dialects.builtin import ModuleOp
 
 from abele.backends.prices.price import price
@@ -13,10 +16,15 @@ from abele.backends.target import Target, resolve_target
 from abele.dialects import nn
 from abele.dialects.abele import Plan, PlanAttr
 from abele.dialects.levels import EXCHANGE, NN
+from abele.ir.errors import InputError
 from abele.ir.pass_manager import parse_pipeline
 from abele.passes.pipelines import PASSES, pipeline
+from abele.passes.plan_splits import PlanSplits
+from abele.passes.planner.constrained import plan_program
 from abele.passes.planner.crossing import on_chips
+from abele.passes.planner.network import NetworkPlan
 from abele.passes.plans.derive import result_layout
+from abele.passes.plans.planned import ONE_CHIP
 
 from ...strategies import context
 from .some_networks import Net, mlp, planned
@@ -94,3 +102,50 @@ def test_a_plan_on_a_second_chip_is_kept():
     assert not found.one_chip
     assert found.plans[product].first_tile == 4
     assert np.all(np.array([p.tiles.end for p in found.plans.values()]) <= FOUR.tiles)
+
+
+PRODUCT = """
+builtin.module {
+  func.func @main(%x: tensor<64x32xf32>, %w: tensor<32x32xf32>) -> tensor<64x32xf32> {
+    %0 = nn.matmul %x, %w
+      : (tensor<64x32xf32>, tensor<32x32xf32>) -> tensor<64x32xf32> loc("fc")
+    func.return %0 : tensor<64x32xf32>
+  }
+}"""
+
+
+def constrained(tmp_path: Path, **keys: object) -> NetworkPlan:
+    path = tmp_path / "constraints.json"
+    path.write_text(json.dumps({"operators": {"fc": keys}}))
+    return plan_program(module_of(PRODUCT, context()), FOUR, path).network
+
+
+@pytest.mark.parametrize("split", [{"m": 16}, {"m": 2, "n": 8}])
+def test_a_split_of_the_user_that_needs_all_chips_is_kept(tmp_path: Path, split: dict):
+    found = constrained(tmp_path, split=split)
+    (plan,) = found.plans.values()
+    assert [plan.split["mnk".index(name)] for name in split] == list(split.values())
+    assert not found.one_chip
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"split": {"m": 15}}, "needs 15 tiles; a chip has 4, and no dimension can be cut"),
+        ({"split": {"m": 17}}, "needs 17 tiles; target tiny has 16"),
+        ({"split": {"m": 16}, "steps": {"n": 2}}, "needs 16 tiles; in steps it takes one chip"),
+    ],
+)
+def test_a_split_that_no_chips_can_have_is_refused(tmp_path: Path, keys: dict, message: str):
+    with pytest.raises(InputError, match=message):
+        constrained(tmp_path, **keys)
+
+
+def test_plans_made_anew_for_all_chips_lift_the_limit_to_one():
+    module = mlp(8, 2)
+    PlanSplits(target=FOUR.spelling()).apply(context(), module)
+    assert ONE_CHIP in module.attributes
+    first = next(op for op in module.walk() if "plan" in op.attributes)
+    first.attributes["plan"] = PlanAttr(Plan((4, 1, 1), first_tile=4))
+    PlanSplits(target=FOUR.spelling()).apply(context(), module)
+    assert ONE_CHIP not in module.attributes

@@ -8,7 +8,7 @@ from abele.tools import Training, compile_model
 
 
 def told(samples: int, width: int, parts: int) -> list[str]:
-    """What is said of a step of two dense layers with tanh."""
+    """The lines about micro-batches that compiling a step of two dense layers prints."""
     nodes = [node("Gemm", "x v", "h"), node("Tanh", "h", "t"), node("Gemm", "t w", "y")]
     weights = {"v": random((8, width), 1), "w": random((width, 4), 2)}
     lines: list[str] = []

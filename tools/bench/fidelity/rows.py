@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ....backends.codelets.scalar import SCALAR_FUNCTIONS, loops_of
 from ....backends.target import PRESETS, Target
+from ....backends.target.presets import CHIP_OF
 from ....dialects.scalar_functions import FUNCTIONS
 from ....ir.support.errors import InputError
 from ...importers.light_networks import light_names
@@ -42,15 +43,6 @@ NETWORKS = Path(__file__).with_name("networks.csv")
 
 COLUMNS = ("op", "shape", "dtype", "quantity", "value", "unit")
 """The columns that a file must have. It may have others."""
-
-
-LADDERS: Mapping[str, str] = {
-    "mk1": "mk1x2",
-    "mk2": "mk2x4",
-    "bow": "bow-pod16",
-    "c600": "c600x2",
-}
-"""The preset whose links several chips of a kind have, by the preset of one chip."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +196,8 @@ def target_of(tiles: str, clock_ghz: str, chips: int = 1) -> Target:
     if chips > 1 and (chips % 2 or tiles_ % chips):
         raise Unclear(f"{tiles_} tiles on {chips} IPUs; need an even number of equal chips")
     if chips > 1:
-        preset = replace(preset, links=replace(PRESETS[LADDERS[preset.base]].links, chips=chips))
+        several = next(name for name, chip in CHIP_OF.items() if chip == preset.base != name)
+        preset = replace(preset, links=replace(PRESETS[several].links, chips=chips))
     return replace(preset, tiles=tiles_, clock_hz=clock or preset.clock_hz)
 
 
