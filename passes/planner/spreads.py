@@ -60,7 +60,7 @@ def ways_of(problem: Problem, target: Target) -> list[tuple[int, ...]]:
     """
     space, chips = problem.structure.space, target.chips
     one = (1,) * len(space.dims)
-    found = [one] if _has_room(problem, one, target) else []
+    found: list[tuple[int, ...]] = [one] if _has_room(problem, one, target) else []
     for d, dim in enumerate(space.dims):
         cut = dim.size >= chips and not problem.structure.is_never_cut(d)
         if dim.kind == "reduction":

@@ -69,9 +69,7 @@ def compile_command(
         check_files(
             {
                 "the model": Path(model),
-                "--constraints": how.constraints,
-                "--weights": how.weights,
-                "--calibrate": how.calibrate,
+                **how.files,
                 **{f"--beside {each}": each for each in beside or ()},
             },
             {"-o": output, "--profile": profile, "--trace": trace},

@@ -255,6 +255,15 @@ class Compilation:
         """The training that the options ask for; None if they ask for none. Raises InputError."""
         return given_training(self.train, self.loss, self.optimizer, self.training)
 
+    @property
+    def files(self) -> dict[str, Path | None]:
+        """The files that the options name, by option, for `check_files`."""
+        return {
+            "--constraints": self.constraints,
+            "--weights": self.weights,
+            "--calibrate": self.calibrate,
+        }
+
     def request(self, model: str, extensions: Extensions, watch: OnStep | None = None) -> Request:
         """The request that the options make. Raises InputError.
 

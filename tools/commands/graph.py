@@ -52,9 +52,7 @@ def graph_command(
         check_files(
             {
                 "the model": Path(model),
-                "--constraints": how.constraints,
-                "--weights": how.weights,
-                "--calibrate": how.calibrate,
+                **how.files,
             },
             {"--graphml": graphml},
         )

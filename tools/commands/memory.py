@@ -76,9 +76,7 @@ def memory_command(
         check_files(
             {
                 "the model": Path(model),
-                "--constraints": how.constraints,
-                "--weights": how.weights,
-                "--calibrate": how.calibrate,
+                **how.files,
             },
             {"--json": output, **{f"--over-time {each}": each for each in over_time or ()}},
         )

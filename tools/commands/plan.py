@@ -104,9 +104,7 @@ def plan_command(
             raise InputError("--train is for a MODEL; a product of matrices has no loss")
         read = {
             "the model": Path(model) if model else None,
-            "--constraints": how.constraints,
-            "--weights": how.weights,
-            "--calibrate": how.calibrate,
+            **how.files,
         }
         check_files(read, {"--png": png, "--json": output, "--csv": table})
         if png is not None:

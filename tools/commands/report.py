@@ -132,9 +132,7 @@ def report_command(
         check_files(
             {
                 "the model": Path(model),
-                "--constraints": how.constraints,
-                "--weights": how.weights,
-                "--calibrate": how.calibrate,
+                **how.files,
             },
             {"--markdown": markdown, "--perfetto": perfetto},
         )

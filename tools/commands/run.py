@@ -79,9 +79,7 @@ def run(
             {
                 "the model": Path(model),
                 "--inputs": inputs,
-                "--constraints": how.constraints,
-                "--weights": how.weights,
-                "--calibrate": how.calibrate,
+                **how.files,
             },
             {"--outputs": outputs, "--profile": profile, "--trace": trace},
         )

@@ -70,9 +70,7 @@ def scan_command(
         check_files(
             {
                 "the model": Path(model),
-                "--constraints": how.constraints,
-                "--weights": how.weights,
-                "--calibrate": how.calibrate,
+                **how.files,
             },
             {"--output": output},
         )

@@ -88,9 +88,7 @@ class Wanted:
                 "the model": Path(self.model),
                 "--data": self.data,
                 "--validation-data": self.validation_data,
-                "--constraints": how.constraints,
-                "--weights": how.weights,
-                "--calibrate": how.calibrate,
+                **how.files,
             },
             {
                 **{f"--curve {each}": each for each in self.curves},
