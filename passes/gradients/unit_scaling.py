@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import nn
 from ...dialects.dtypes import STORED
+from ...dialects.structured import Reinterpretation
 from .emit import Emitter
 from .loss_scale import LIMITS
 from .rules import Gradients
@@ -184,7 +185,7 @@ def _of_product(op: Operation, operand: int, samples: Collection[SSAValue]) -> f
     operand.
 
     The other operand has size 1, unless it is a weight: then the product keeps the size of what is
-    multiplied by it.
+    multiplied by it. The results of a softmax are smaller.
     """
     assert isinstance(op, nn.ContractionOp)
     products = max(prod(op.structure().space.sizes), 1)
@@ -192,7 +193,16 @@ def _of_product(op: Operation, operand: int, samples: Collection[SSAValue]) -> f
     others = [each for i, each in enumerate(op.operands) if i != operand]
     if not any(each in samples for each in others):
         terms /= products / _count(op.results[0])
-    return log2(terms) / 2
+    return log2(terms) / 2 + sum(map(_size, others))
+
+
+def _size(value: SSAValue) -> float:
+    """The expected size of a value of the forward phase, as a logarithm to base 2."""
+    op = value.owner
+    while isinstance(op, Reinterpretation | nn.TransposeOp | nn.CastOp):
+        assert isinstance(op, Operation)
+        op = op.operands[0].owner
+    return -log2(_chosen_from(op)) if isinstance(op, nn.SoftmaxOp) else 0.0
 
 
 def _of_copies(op: Operation, operand: int, samples: Collection[SSAValue]) -> float:
@@ -203,7 +213,21 @@ def _of_copies(op: Operation, operand: int, samples: Collection[SSAValue]) -> fl
 def _of_softmax(op: Operation, operand: int, samples: Collection[SSAValue]) -> float:
     """The growth by a softmax of n numbers, whose results are about 1/n."""
     assert isinstance(op, nn.SoftmaxOp)
-    return -log2(max(nn.shape_of(op.results[0])[op.along], 1))
+    return -log2(_chosen_from(op))
+
+
+def _chosen_from(op: nn.SoftmaxOp) -> int:
+    """The number of elements of which a softmax makes a distribution; at least 1."""
+    return max(nn.shape_of(op.results[0])[op.along], 1)
+
+
+def _of_summary(op: Operation, operand: int, samples: Collection[SSAValue]) -> float:
+    """The growth by moments of n elements, each of which adds 1/n of itself, or by the choice of
+    one of them.
+    """
+    assert isinstance(op, nn.SummarizeOp)
+    merged = log2(_count(op.operands[operand]) / _count(op.results[0]))
+    return -merged if op.combiner.data == "moments" else -merged / 2
 
 
 GROWTH: Mapping[type[Operation], Callable[[Operation, int, Collection[SSAValue]], float]] = {
@@ -212,6 +236,7 @@ GROWTH: Mapping[type[Operation], Callable[[Operation, int, Collection[SSAValue]]
     nn.ElementwiseOp: _of_copies,
     nn.ExpandOp: _of_copies,
     nn.SoftmaxOp: _of_softmax,
+    nn.SummarizeOp: _of_summary,
 }
 """The growth of gradients on their way back through an operation; the first class that fits
 decides. It is 0 for all others."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import log2
 from random import Random
 
 import numpy as np
@@ -58,7 +59,10 @@ def layers(middle: str = "%a{0} = nn.tanh %p{0} : ({1}) -> {1}") -> tuple[str, A
         lines += [
             f"%m{i} = nn.matmul {value}, %w{i} : ({kinds[0]}, {kinds[1]}) -> {kinds[2]}",
             f"%p{i} = nn.add %m{i}, %b{i} : ({kinds[2]}, tensor<{m}xf32>) -> {kinds[2]}",
-            middle.format(i, kinds[2], f"tensor<{BATCH}x1xf32>"),
+            middle.format(
+                *(i, kinds[2], f"tensor<{BATCH}x1xf32>"),
+                *(f"tensor<{m}x{BATCH}xf32>", f"tensor<{BATCH}x{BATCH}xf32>"),
+            ),
         ]
         value = f"%a{i}"
     value = f"%p{len(SIZES) - 2}"
@@ -147,12 +151,18 @@ def test_any_program_trains_to_the_same_bits():
     assert scaled > 3
 
 
-def sizes(module: ModuleOp, kind: type[Operation]) -> list[float]:
-    """The root mean squares of what the operations of one class pass back, except the loss."""
+def sizes(module: ModuleOp, kind: type[Operation], *, rows: bool = True) -> list[float]:
+    """The root mean squares of what the operations of one class pass back, except the loss.
+
+    Args:
+        rows: also of values with one element for each row.
+    """
     phases, found = Phases.of(module), list[float]()
 
     def observe(op: Operation, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]):
-        if isinstance(op, kind) and phases.phase(op) == BACKWARD and "loss" not in str(origin(op)):
+        if not isinstance(op, kind) or "loss" in str(origin(op)):
+            return
+        if phases.phase(op) == BACKWARD and (rows or results[0].shape[-1:] != (1,)):
             found.append(float(np.sqrt(np.mean(np.square(results[0])))))
 
     run_reference(module, {"x": X, "target": LABELS}, observe=observe)
@@ -167,6 +177,32 @@ def test_gradients_are_of_size_1_where_those_of_plain_training_are_small():
     # The gradients of weights, of biases, and of values between the layers.
     assert len(unit) == 3 * (len(SIZES) - 1) - 1
     assert 0.4 < min(unit) <= max(unit) < 2
+
+
+NORMALISED = (
+    '%n{0}, %v{0} = nn.summarize "moments" %p{0} axes [1] keep_dims : ({1}) -> ({2}, {2})',
+    "%c{0} = nn.sub %p{0}, %n{0} : ({1}, {2}) -> {1}",
+    "%e{0} = nn.shift %v{0} by 1.0e-5 : ({2}) -> {2}",
+    "%s{0} = nn.sqrt %e{0} : ({2}) -> {2}",
+    "%r{0} = nn.reciprocal %s{0} : ({2}) -> {2}",
+    "%a{0} = nn.mul %c{0}, %r{0} : ({1}, {2}) -> {1}",
+)
+ATTENDED = (
+    "%t{0} = nn.transpose %p{0} [1, 0] : ({1}) -> {3}",
+    "%d{0} = nn.matmul %p{0}, %t{0} : ({1}, {3}) -> {4}",
+    "%e{0} = nn.scale %d{0} by 0.05 : ({4}) -> {4}",
+    "%s{0} = nn.softmax %e{0} axis 1 : ({4}) -> {4}",
+    "%c{0} = nn.matmul %s{0}, %p{0} : ({4}, {1}) -> {1}",
+    "%a{0} = nn.add %p{0}, %c{0} : ({1}, {1}) -> {1}",
+)
+
+
+@pytest.mark.parametrize("middle", [NORMALISED, ATTENDED], ids=["normalised", "attended"])
+def test_gradients_of_many_readers_stay_near_size_1(middle: Sequence[str]):
+    module = training(layers("\n".join(middle)), scaling="unit")
+    # That of the factor of a row is 0: the next layer is normalised as well.
+    found = [log2(size) for size in sizes(module, nn.ScaleOp, rows=False)]
+    assert -5 < min(found) <= max(found) < 8
 
 
 def test_gradients_that_float16_loses_are_kept():
