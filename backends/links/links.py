@@ -87,6 +87,10 @@ class Links:
         none = np.zeros(0, np.int64)
         return Routes(np.zeros(0), none, none)
 
+    def link_names(self) -> list[str]:
+        """What each link joins, for people, in the order of the routes: "FROM -> TO", of chips."""
+        return [f"link {k}" for k in range(len(routes_of(self).bytes_per_second))]
+
     def meeting_seconds(self) -> float:
         """Seconds in which the tiles of all chips meet, beyond what those of one chip take."""
         return 0.0

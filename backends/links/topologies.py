@@ -99,6 +99,23 @@ class Ladder(Links):
         walk = self._walk(pairs, source, destination, self.rows)
         return Routes(self._rates(self.rows, 1), walk.pair, walk.link)
 
+    def link_names(self) -> list[str]:
+        """What each link joins: "FROM -> TO", of chips."""
+        return [] if self.chips == 1 else self._ladder_names(0, self.chips)
+
+    def _ladder_names(self, first: int, chips: int) -> list[str]:
+        """What the links of one ladder join, in the order in which _walk numbers them.
+
+        Args:
+            first: its first chip.
+        """
+        of = range(first, first + chips)
+        below = [first + (c - first + _COLUMNS) % chips for c in of]
+        rungs = [f"{c} -> {first + (c - first ^ 1)}" for c in of]
+        down = [f"{c} -> {to}" for c, to in zip(of, below, strict=True)]
+        up = [f"{to} -> {c}" for c, to in zip(of, below, strict=True)]
+        return [*rungs, *down, *up]
+
     def _steps(self, begin: Integers, end: Integers, rows: int) -> Integers:
         """The rows that bytes go down from row to row, and up if it is negative."""
         del rows
@@ -209,6 +226,22 @@ class Pod(Torus):
             np.concatenate([inside.pair, outside.pair]),
             np.concatenate([link, outside.link + len(rates)]),
         )
+
+    def link_names(self) -> list[str]:
+        """What each link joins: "FROM -> TO", of chips, of machines of four chips, or a switch."""
+        if self.chips == 1:
+            return []
+        found: list[str] = []
+        for first in range(0, self.chips, self.domain):
+            found += self._ladder_names(first, self.domain)
+        machines = self.chips // _MACHINE
+        out = [f"machine {m}" for m in range(machines)]
+        if self.switched:
+            to = ["switch"] * machines
+        else:
+            to = [f"machine {(m + self.domain // _MACHINE) % machines}" for m in range(machines)]
+        ends = [*zip(out, to, strict=True), *zip(to, out, strict=True)]
+        return [*found, *(f"{a} -> {b}" for a, b in ends)]
 
     def _between(
         self,

@@ -70,6 +70,31 @@ def test_pods_reach_each_other_through_the_gateway_of_the_own_machine():
         assert not away[~far].any()
 
 
+@pytest.mark.parametrize(
+    "links",
+    [
+        Ladder(chips=2),
+        Ladder(chips=8),
+        Torus(chips=4),
+        Torus(chips=12),
+        Pod(chips=24, domain=8, switched=0),
+        Pod(chips=24, domain=8, switched=1),
+    ],
+)
+def test_the_names_of_links_make_a_path_from_chip_to_chip(links: Ladder):
+    routes, names = routes_of(links), links.link_names()
+    assert len(names) == len(routes.bytes_per_second)
+    ends = [tuple(name.split(" -> ")) for name in names]
+    for pair in range(links.chips**2):
+        graph = nx.DiGraph([ends[k] for k in routes.link[routes.pair == pair]])
+        for machine in [node for node in graph if node.startswith("machine")]:
+            first = 4 * int(machine.removeprefix("machine "))
+            graph.add_edges_from((machine, str(first + k)) for k in range(4))
+            graph.add_edges_from((str(first + k), machine) for k in range(4))
+        source, destination = map(str, divmod(pair, links.chips))
+        assert source == destination or nx.has_path(graph, source, destination)
+
+
 @pytest.mark.parametrize(("chips", "cycles"), [(2, 40), (4, 80), (16, 199), (64, 676)])
 def test_all_chips_meet_in_the_published_time(chips: int, cycles: int):
     assert Ladder(chips=chips).meeting_seconds() * 1.325e9 == pytest.approx(cycles, abs=0.6)
@@ -81,3 +106,4 @@ def test_one_chip_has_no_links():
         assert links.problem == ""
         assert links.meeting_seconds() == 0
         assert not len(routes_of(links).pair)
+        assert links.link_names() == []
