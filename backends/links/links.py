@@ -11,7 +11,7 @@ carries. Bytes that several tiles of a chip want cross a link once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
@@ -81,6 +81,14 @@ class Links:
         if self.chips == 1:
             return ""
         return f"{self.chips} chips without links; need links.topology"
+
+    def part(self, chips: int) -> Links:
+        """The links among its first chips.
+
+        Args:
+            chips: at most its own number.
+        """
+        return replace(self, chips=chips) if chips > 1 else Links()
 
     def routes(self) -> Routes:
         """The links, and which of them each pair of chips uses."""

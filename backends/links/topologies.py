@@ -7,8 +7,8 @@ first, and then go along the rail of their destination.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, fields
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,6 +160,12 @@ class Torus(Ladder):
 
     kind: ClassVar[str] = "torus"
 
+    def part(self, chips: int) -> Links:
+        """The links among its first chips. Fewer rows than all are a ladder."""
+        if chips in (1, self.chips):
+            return super().part(chips)
+        return _of_kind(Ladder, self, chips)
+
     def _steps(self, begin: Integers, end: Integers, rows: int) -> Integers:
         down = (end - begin) % rows
         return np.where(2 * down <= rows, down, down - rows)
@@ -186,6 +192,12 @@ class Pod(Torus):
         12.5, PUBLISHED, "a port of 100 Gbit/s of a machine, one way, GB/s", (1e-3, 1e6)
     )
     gateway_hop_ns: float = fact(500.0, ASSUMED, "a switch of Ethernet", (0, 1e9))
+
+    def part(self, chips: int) -> Links:
+        """The links among its first chips. Those of one torus use no gateway."""
+        if chips > self.domain:
+            return Links.part(self, chips)
+        return _of_kind(Torus, self, self.domain).part(chips)
 
     @property
     def problem(self) -> str:
@@ -271,3 +283,12 @@ class Pod(Torus):
 
 _MACHINE = 4
 """Chips of a machine."""
+
+
+L = TypeVar("L", bound=Links)
+
+
+def _of_kind(kind: type[L], links: Links, chips: int) -> L:
+    """Another topology with the facts of links that it knows."""
+    own = {each.name: getattr(links, each.name) for each in fields(kind)}
+    return kind(**own | {"chips": chips})

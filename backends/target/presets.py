@@ -86,6 +86,23 @@ def _several(base: str, tiles: int, chips: int, topology: str, **facts: Own) -> 
 _MK2_LINK = "assumed: 10 links of 32 GB/s at 0.85 (secondary text), shared as on Mk1"
 _MK2_LINKS = {"rung_gbytes": Own(108.8, _MK2_LINK), "rail_gbytes": Own(54.4, _MK2_LINK)}
 
+JOINED: Mapping[str, Mapping[str, Own]] = {
+    chip: {
+        "links.topology": Own(topology, f"assumed: how many chips of {chip} are joined"),
+        **{f"links.{key}": own for key, own in links.items()},
+    }
+    for chip, topology, links in (
+        ("tiny", "ladder", {}),
+        ("mk1", "ladder", {}),
+        ("mk2", "pod", _MK2_LINKS),
+        ("bow", "pod", _MK2_LINKS),
+        ("c600", "ladder", _MK2_LINKS),
+        ("mesh", "ladder", {}),
+    )
+}
+"""By preset of one chip and dotted key, what joins several of them. Few chips of a pod are a part
+of it."""
+
 PRESET_VALUES: Mapping[str, Mapping[str, Own]] = {
     **_CHIPS,
     "mk1x2": _several("mk1", 1216, 2, "ladder"),

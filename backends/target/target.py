@@ -49,10 +49,11 @@ from ..links.links import Links
 from ..links.table import TOPOLOGIES, topology_named
 from .dotted_keys import facts_by_key, flattened, nested, values_by_key, with_values
 from .presets import DEFAULT_TARGET as DEFAULT_TARGET
-from .presets import PRESET_SOURCES, PRESET_VALUES, WITHOUT_CHIP
+from .presets import JOINED, PRESET_SOURCES, PRESET_VALUES, WITHOUT_CHIP
 
 with deferred(__name__):
     from ...ir.support.toml_text import read_toml
+    from .partition import PARTITION, partitioned
     from .toml_file import line_of, written
 
 MOST_TILES = 1_000_000
@@ -136,6 +137,39 @@ class Target:
         if self.chips == 1:
             return self
         return replace(self, tiles=self.tiles_per_chip, links=Links())
+
+    def with_chips(self, chips: int) -> Target:
+        """The machine of its first chips; if it has one chip, a machine of several.
+
+        Raises InputError for more chips than it has, and for a number that its topology cannot
+        have.
+        """
+        if chips == self.chips:
+            return self
+        if self.chips > 1:
+            if chips > self.chips:
+                raise InputError(f"{chips:,} chips; {self.base} has {self.chips:,}")
+            links = self.links.part(chips)
+        elif self.links.kind != Links.kind:
+            links = replace(self.links, chips=chips)
+        else:
+            joined = {key: own.value for key, own in JOINED[self.base].items()}
+            pod = _with(self, joined, lambda _, problem: InputError(problem))
+            links = pod.links.part(chips)
+        if links.problem:
+            raise InputError(links.problem)
+        found = replace(self, tiles=chips * self.tiles_per_chip, links=links)
+        return found._as_preset() if self.name == self.base else found
+
+    def _as_preset(self) -> Target:
+        """The preset that is the same machine; itself if there is none."""
+        for name, values in PRESET_VALUES.items():
+            own = values.get("links.chips")
+            if (1 if own is None else own.value) == self.chips:
+                preset = PRESETS[name]
+                if replace(self, base=name, name=name) == preset:
+                    return preset
+        return self
 
     @property
     def tiles_per_chip(self) -> int:
@@ -290,7 +324,8 @@ class Target:
 
     @staticmethod
     def from_toml(text: str, file: str = "<text>") -> Target:
-        """A target from TOML: `base`, the name of a preset, and the values that differ from it.
+        """A target from TOML: `base`, the name of a preset, the values that differ from it, and
+        perhaps a partition of it.
 
         Raises InputError that names the file, line and key, and says what is allowed.
         """
@@ -299,7 +334,7 @@ class Target:
             raise InputError(
                 f'{file}: no base; need a line such as base = "mk2", with one of {_preset_names()}'
             )
-        base = values.pop("base")
+        base, partition = values.pop("base"), values.pop(PARTITION, None)
         if not isinstance(base, str) or base not in PRESETS:
             line = line_of(text, "base")
             where = f"{file}:{line}" if line else file
@@ -311,12 +346,13 @@ class Target:
 
         target, numbers = _checked(_preset(base), overrides, refuse)
         try:
-            return with_values(target, numbers)
+            target = with_values(target, numbers)
         except InputError as error:
             # Values that are allowed one by one may contradict each other.
             lines = (line_of(text, key) for key in overrides if f"{key}:" in str(error))
             where = f"{file}:{line}" if (line := next(lines, 0)) else file
             raise InputError(f"{where}: {error}") from error
+        return target if partition is None else partitioned(target, partition, refuse)
 
 
 # Which keys and values a target has.

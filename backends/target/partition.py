@@ -1,0 +1,84 @@
+"""A partition of a pod: the chips that a program gets, and what joins them.
+
+    base = "bow-pod64"
+
+    [partition]
+    chips = 16
+    topology = "ladder"
+
+A partition is a target like any other. Its tiles and links are those of the first chips. Whoever
+runs the pod makes the partition itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
+from ..links.table import topology_named
+
+if TYPE_CHECKING:
+    from .target import Target
+
+PARTITION = "partition"
+"""The table of a target's TOML file that describes a partition."""
+
+KEYS = ("chips", "topology")
+
+_SIMPLER: Mapping[str, tuple[str, ...]] = {"torus": ("ladder",)}
+"""By kind of topology, the kinds whose links it has, too."""
+
+Refuse = Callable[[str, str], InputError]
+"""The error for a key and its problem."""
+
+
+def partitioned(pod: Target, given: object, refuse: Refuse) -> Target:
+    """The target of a partition. Raises InputError.
+
+    Args:
+        given: the contents of the table.
+        refuse: the error for a dotted key of the file, and its problem.
+    """
+
+    def refused(key: str, problem: str) -> InputError:
+        name = f"{PARTITION}.{key}" if key else PARTITION
+        return refuse(name, f"{name}: {problem}")
+
+    if not isinstance(given, dict):
+        raise refused("", f"{given!r}; need a table with {', '.join(KEYS)}")
+    values: Mapping[str, object] = given
+    for key in values:
+        if key not in KEYS:
+            raise refused(key, f"no such key; need {' or '.join(KEYS)}{suggestion(key, KEYS)}")
+    if "chips" not in values:
+        raise refused("", "no chips; need a line such as chips = 16")
+    chips = values["chips"]
+    if isinstance(chips, bool) or not isinstance(chips, int) or chips < 1 or chips & (chips - 1):
+        raise refused("chips", f"{_shown(chips)}; need a power of two")
+    if chips > pod.chips:
+        raise refused("chips", f"{chips:,}; {pod.base} has {pod.chips:,}")
+    try:
+        found = pod.with_chips(chips)
+    except InputError as error:
+        raise refused("chips", str(error)) from None
+    kind = values.get("topology", found.links.kind)
+    allowed = (found.links.kind, *_SIMPLER.get(found.links.kind, ()))
+    if kind not in allowed:
+        what = f"{chips} of {pod.chips} chips of a {pod.links.kind}"
+        raise refused("topology", f"{_shown(kind)}; {what} can be a {' or a '.join(allowed)}")
+    if kind == found.links.kind:
+        return found
+    simpler = topology_named(str(kind))
+    own = {each.name: getattr(found.links, each.name) for each in fields(simpler)}
+    return replace(found, links=simpler(**own))
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:
+        return "an integer of thousands of digits"
+    return text if len(text) <= 40 else f"{text[:37]}..."
