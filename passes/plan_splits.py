@@ -49,6 +49,7 @@ class PlanSplits(ModulePass):
             partials and its result; if none is given, the file's, else 0.6. If no plan of an
             operator keeps this limit, it is doubled until one does, and an attribute of the module
             records it.
+        shard: which dimensions of which operators are cut across chips, as NAME:DIM=N.
         vertices_per_tile: the most vertices of a compute set on a tile; one per worker if none is
             given. Workers take further vertices in turns. Splits do not depend on it.
         joint: choose the plans of operators that share a weight which the program changes together.
@@ -63,6 +64,7 @@ class PlanSplits(ModulePass):
     target: str = ""
     constraints: str = ""
     memory_proportion: float | int | None = None
+    shard: tuple[str, ...] = ()
     vertices_per_tile: int | None = None
     joint: bool = True
     spare: int = 0
@@ -82,7 +84,7 @@ class PlanSplits(ModulePass):
         _check_units(op, target)
         wish_homes(op)
         _check_homes(op, target)
-        asked = Asked(self.constraints, self.memory_proportion, self.joint)
+        asked = Asked(self.constraints, self.memory_proportion, self.joint, shards=self.shard)
         if self.spare:
             asked = replace(asked, spare=self._spare(op, target, asked))
         store_once(op, target, asked)

@@ -23,16 +23,13 @@ from ..links.table import topology_named
 if TYPE_CHECKING:
     from .target import Target
 
-PARTITION = "partition"
-"""The table of a target's TOML file that describes a partition."""
-
 KEYS = ("chips", "topology")
 
 _SIMPLER: Mapping[str, tuple[str, ...]] = {"torus": ("ladder",)}
 """By kind of topology, the kinds whose links it has, too."""
 
 Refuse = Callable[[str, str], InputError]
-"""The error for a key and its problem."""
+"""The error for a key of the table, or "" for the table, and its problem."""
 
 
 def partitioned(pod: Target, given: object, refuse: Refuse) -> Target:
@@ -40,35 +37,29 @@ def partitioned(pod: Target, given: object, refuse: Refuse) -> Target:
 
     Args:
         given: the contents of the table.
-        refuse: the error for a dotted key of the file, and its problem.
     """
-
-    def refused(key: str, problem: str) -> InputError:
-        name = f"{PARTITION}.{key}" if key else PARTITION
-        return refuse(name, f"{name}: {problem}")
-
     if not isinstance(given, dict):
-        raise refused("", f"{given!r}; need a table with {', '.join(KEYS)}")
+        raise refuse("", f"{given!r}; need a table with {', '.join(KEYS)}")
     values: Mapping[str, object] = given
     for key in values:
         if key not in KEYS:
-            raise refused(key, f"no such key; need {' or '.join(KEYS)}{suggestion(key, KEYS)}")
+            raise refuse(key, f"no such key; need {' or '.join(KEYS)}{suggestion(key, KEYS)}")
     if "chips" not in values:
-        raise refused("", "no chips; need a line such as chips = 16")
+        raise refuse("", "no chips; need a line such as chips = 16")
     chips = values["chips"]
     if isinstance(chips, bool) or not isinstance(chips, int) or chips < 1 or chips & (chips - 1):
-        raise refused("chips", f"{_shown(chips)}; need a power of two")
+        raise refuse("chips", f"{_shown(chips)}; need a power of two")
     if chips > pod.chips:
-        raise refused("chips", f"{chips:,}; {pod.base} has {pod.chips:,}")
+        raise refuse("chips", f"{chips:,}; {pod.base} has {pod.chips:,}")
     try:
         found = pod.with_chips(chips)
     except InputError as error:
-        raise refused("chips", str(error)) from None
+        raise refuse("chips", str(error)) from None
     kind = values.get("topology", found.links.kind)
     allowed = (found.links.kind, *_SIMPLER.get(found.links.kind, ()))
     if kind not in allowed:
         what = f"{chips} of {pod.chips} chips of a {pod.links.kind}"
-        raise refused("topology", f"{_shown(kind)}; {what} can be a {' or a '.join(allowed)}")
+        raise refuse("topology", f"{_shown(kind)}; {what} can be a {' or a '.join(allowed)}")
     if kind == found.links.kind:
         return found
     simpler = topology_named(str(kind))

@@ -53,11 +53,14 @@ from .presets import JOINED, PRESET_SOURCES, PRESET_VALUES, WITHOUT_CHIP
 
 with deferred(__name__):
     from ...ir.support.toml_text import read_toml
-    from .partition import PARTITION, partitioned
+    from .partition import partitioned
     from .toml_file import line_of, written
 
 MOST_TILES = 1_000_000
 """Tiles that a target may have. A round bound of ours, far above any chip."""
+
+PARTITION = "partition"
+"""The table of a target's TOML file that describes a partition of its base."""
 
 MOST_DIGITS = 100
 """Digits of a number of tiles that is read at all."""
@@ -352,7 +355,12 @@ class Target:
             lines = (line_of(text, key) for key in overrides if f"{key}:" in str(error))
             where = f"{file}:{line}" if (line := next(lines, 0)) else file
             raise InputError(f"{where}: {error}") from error
-        return target if partition is None else partitioned(target, partition, refuse)
+
+        def refuse_inside(key: str, problem: str) -> InputError:
+            name = f"{PARTITION}.{key}" if key else PARTITION
+            return refuse(name, f"{name}: {problem}")
+
+        return target if partition is None else partitioned(target, partition, refuse_inside)
 
 
 # Which keys and values a target has.

@@ -212,7 +212,9 @@ def _plain(order: tuple[int, ...]) -> tuple[int, ...]:
 
 def is_legal(problem: Problem, plan: Plan, target: Target) -> bool:
     """Whether the operator can be cut this way, with a tile for each cell."""
-    if plan.tiles.end > target.tiles or not problem.terms.allow(plan.split):
+    terms = problem.terms
+    allowed = terms.allow(plan.split) and terms.allow_chips(plan.across)
+    if plan.tiles.end > target.tiles or not allowed:
         return False
     try:
         result_layout(problem.structure, plan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, prod
 from typing import cast
@@ -22,7 +22,6 @@ from ...dialects.structured import Movement, Structure, Structured
 from ...ir.node_names import no_such_operator, operations_matching, operations_named
 from ...ir.provenance import origin, place
 from ...ir.support.errors import InputError
-from ...ir.support.json_lines import JsonText
 from ...ir.support.suggestions import suggestion
 from ...ir.upstream import ModuleOp
 from ..plans.derive import check_ranks, refined
@@ -30,7 +29,9 @@ from ..plans.fused import operator_name
 from .candidates import splits
 from .choice import Choice
 from .constraints import (
+    ACROSS_KEY,
     BESIDE_PLAN,
+    NONE,
     PARTIALS_KEY,
     PROPORTION_KEY,
     Constraints,
@@ -43,7 +44,8 @@ from .problem import Problem, movement_problem
 from .question import unplaced
 from .relaxed import Relaxed, relaxed_limits
 from .serial import priced
-from .spreads import ways_of
+from .shards import read_shards
+from .spreads import can_spread, ways_of
 from .terms import FREE, Terms
 
 NO_DIMENSION = -1
@@ -89,6 +91,7 @@ def plan_program(
     constraints: str | os.PathLike[str] = "",
     proportion: float | None = None,
     *,
+    shards: Sequence[str] = (),
     joint: bool = True,
     spare: int = 0,
 ) -> Planned:
@@ -101,9 +104,12 @@ def plan_program(
     Args:
         constraints: the path of a file, or "".
         proportion: the memory proportion to use instead of the file's.
+        shards: which dimensions are cut across chips, as `Shard` writes them.
         joint, spare: as for plan_network.
     """
     found = read_constraints(constraints) if constraints else None
+    if shards:
+        found = (found or NONE).with_shards(read_shards(shards))
     if proportion is None:
         proportion = PROPORTION if found is None or found.proportion is None else found.proportion
     check_proportion(proportion)
@@ -143,7 +149,7 @@ def resolve(
         asked.pop(PARTIALS_KEY, None)
         if not asked:
             continue
-        each = _Operator(op, asked, constraints.json, target)
+        each = _Operator(op, asked, constraints, target)
         places[op] = each.described()
         if "plan" in op.attributes:
             raise InputError(
@@ -173,7 +179,7 @@ def _asked(constraints: Constraints, module: ModuleOp) -> dict[Operation, Asked]
     for name in patterns:
         every[name] = operations_matching(name, planned)
         if not every[name]:
-            where = constraints.json.place("operators", name)
+            where = constraints.place(name)
             why = no_such_operator(name, planned, module.walk(), "needs no plan")
             raise InputError(f"{where}: {why}")
     for name in (*patterns, *(name for name in every if name not in patterns)):
@@ -205,7 +211,7 @@ class _Operator:
 
     op: Operation
     asked: Asked
-    json: JsonText
+    constraints: Constraints
     target: Target
 
     @property
@@ -226,7 +232,7 @@ class _Operator:
             way: its key, and optionally a key below it.
         """
         name = self.asked[way[0]][0]
-        where = self.json.place("operators", name, *way)
+        where = self.constraints.place(name, *way)
         own = origin(self.op)
         return where if own is None or own == name else f"{where} (for {own})"
 
@@ -264,10 +270,15 @@ class _Operator:
             tiles=cast(int, self.asked["tiles"][1]) if "tiles" in self.asked else 0,
             steps=tuple(max(n, 1) for n in counts["steps"]),
             ring=self._rings(structure),
+            across=self._across(structure),
         )
+        if found.across:
+            found = replace(found, apart=target.tiles_per_chip)
         least = found.least_parts(len(structure.space.dims))
         if found.tiles > target.tiles:
             raise self.fail(f"{found.tiles}; target {target.name} has {target.tiles}", "tiles")
+        if found.across:
+            self._check_across(problem, found)
         if found.split or found.ring:
             self._check_split(problem, least, found, "split" if found.split else "ring")
         if found.steps or found.ring:
@@ -325,6 +336,33 @@ class _Operator:
             )
         return names.index(name)
 
+    def _across(self, structure: Structure) -> tuple[int, ...] | None:
+        """The chips for each dimension; () for one chip, None where the planner may choose."""
+        if ACROSS_KEY not in self.asked:
+            return None
+        across = tuple(self._by_dimension(structure, ACROSS_KEY, 1))
+        return across if prod(across) > 1 else ()
+
+    def _check_across(self, problem: Problem, terms: Terms) -> None:
+        """Raise InputError for chips that the target does not have, and for dimensions that cannot
+        be cut across so many."""
+        assert terms.across
+        chips, target = prod(terms.across), self.target
+        if chips > target.chips:
+            raise self.fail(f"{chips:,} chips; target {target.name} has {target.chips}", ACROSS_KEY)
+        if terms.steps or terms.ring:
+            raise self.fail(
+                "an operator in steps takes one chip; remove one of the two", ACROSS_KEY
+            )
+        if not can_spread(replace(problem, terms=terms), terms.across, target):
+            dims = zip(problem.structure.space.dims, terms.across, strict=True)
+            cut = ", ".join(f"{dim.name} = {dim.size} across {n}" for dim, n in dims if n > 1)
+            raise self.fail(
+                f"{operator_name(self.op)} cannot be cut so: {cut}, in equally many parts on each "
+                f"chip of {target.tiles_per_chip} tiles",
+                ACROSS_KEY,
+            )
+
     def _rings(self, structure: Structure) -> tuple[int, ...]:
         if "ring" not in self.asked:
             return ()
@@ -343,18 +381,20 @@ class _Operator:
             refined(problem.structure, Plan(least))
         except ValueError as error:
             raise self.fail(str(error), key) from None
-        needed, most = prod(least), terms.most_tiles(self.target.tiles)
+        tiles = self.target.tiles_per_chip if terms.across is not None else self.target.tiles
+        needed, most = prod(least), terms.most_tiles(tiles)
         if needed > most:
             bound = (
                 f"{self.place('tiles')}: {terms.tiles}"
                 if terms.tiles and terms.tiles < self.target.tiles
-                else f"target {self.target.name} has {self.target.tiles}"
+                else f"target {self.target.name} has {most}"
+                + ("" if terms.across is None else f" on {prod(terms.across)} of its chips")
             )
             raise self.fail(f"needs {needed} tiles; {bound}", key)
         chip = self.target.tiles_per_chip
         if needed > chip and (terms.steps or terms.ring):
             raise self.fail(f"needs {needed} tiles; in steps it takes one chip, of {chip}", key)
-        if not ways_of(replace(problem, terms=terms), self.target):
+        if terms.across is None and not ways_of(replace(problem, terms=terms), self.target):
             raise self.fail(
                 f"needs {needed} tiles; a chip has {chip}, and no dimension can be cut across all "
                 f"{self.target.chips} chips in equally many parts each",
@@ -402,7 +442,8 @@ def _check_met(planned: NetworkPlan, asked: Constrained, target: Target) -> None
                 f"bytes of a tile; target {target.name} has {usable:,}"
             )
         terms = asked.limits.terms.get(op, FREE)
-        if not terms.allow(choice.plan.split) or (terms.steps and terms.steps != choice.plan.steps):
+        same = terms.allow(choice.plan.split) and terms.allow_chips(choice.plan.across)
+        if not same or (terms.steps and terms.steps != choice.plan.steps):
             raise InputError(
                 f'{where}: the planner found no such plan of {what}; give it as a whole, as "plan"'
             )

@@ -13,8 +13,8 @@ and a later entry overrides an earlier one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ...backends.prices.contractions.methods import METHODS
@@ -23,12 +23,16 @@ from ...ir.support.errors import InputError
 from ...ir.support.json_lines import JsonText, read_json
 from ...ir.support.suggestions import suggestion
 from ...ir.upstream import Context, ParseError, Parser
+from .shards import OPTION, Shard
 
 PROPORTION_KEY = "memory_proportion"
 """The key of the share of a tile's usable memory that one operator may take."""
 
 PARTIALS_KEY = "partials"
 """The key of the type in which an operator keeps partial sums, which decides its results."""
+
+ACROSS_KEY = "across"
+"""The key of the chips over which the dimensions of an operator are cut."""
 
 BESIDE_PLAN = (PROPORTION_KEY, PARTIALS_KEY)
 """The keys that a whole plan may have beside it."""
@@ -38,13 +42,44 @@ PARTIALS = ("float16", "float32", "auto")
 
 @dataclass(frozen=True)
 class Constraints:
-    """A well-formed file of constraints. Its names are not yet matched to operators."""
+    """Well-formed constraints. Their names are not yet matched to operators.
+
+    Attributes:
+        json: of their file.
+        shards: those that an option gives, by name. They are among the operators, too.
+    """
 
     json: JsonText
     proportion: float | None = None
     operators: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, Mapping[str, object]]
     )
+    shards: Mapping[str, Shard] = field(default_factory=dict[str, Shard])
+
+    def place(self, name: str, *way: str) -> str:
+        """Where a constraint on an operator stands, to begin a message with.
+
+        Args:
+            way: its key, and optionally a key below it.
+        """
+        if name in self.shards and (way[:1] == (ACROSS_KEY,) or not self._is_in_file(name)):
+            return f"{OPTION} {self.shards[name]}"
+        return self.json.place("operators", name, *way)
+
+    def _is_in_file(self, name: str) -> bool:
+        return ("operators", name) in self.json.lines
+
+    def with_shards(self, shards: Iterable[Shard]) -> Constraints:
+        """The constraints with shards, which override those of the file."""
+        by_name = {each.name: each for each in shards}
+        operators = dict(self.operators)
+        for name, each in by_name.items():
+            operators[name] = {**operators.pop(name, {}), ACROSS_KEY: dict(each.across)}
+        return replace(self, operators=operators, shards=by_name)
+
+
+NONE = Constraints(JsonText("<none>", {}))
+"""No constraints."""
 
 
 def read_constraints(path: str | os.PathLike[str]) -> Constraints:
@@ -155,6 +190,7 @@ KEYS: Mapping[str, Callable[[JsonText, tuple[str, ...], object], object]] = {
     "memory_proportion": _proportion,
     "steps": _counts,
     "ring": _texts,
+    ACROSS_KEY: _counts,
     "plan": _plan,
     PARTIALS_KEY: _partials,
 }

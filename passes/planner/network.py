@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf, prod
+from math import inf, nan, prod
 
 import numpy as np
 from xdsl.ir import Operation
@@ -75,7 +75,7 @@ class NetworkPlan:
         reload_cycles: the part of the cycles that no run takes, as in Choice.
         one_chip: whether the target has several chips, of which the plans use only the first.
         alone_cycles: those of the plans for one chip, where the target has several; infinite if
-            they do not fit.
+            they do not fit, and no number if something that was asked for needs several chips.
     """
 
     plans: dict[Operation, Plan]
@@ -87,7 +87,7 @@ class NetworkPlan:
     at_home: frozenset[Operation] = frozenset()
     reload_cycles: float = 0.0
     one_chip: bool = False
-    alone_cycles: float = inf
+    alone_cycles: float = nan
 
     @property
     def bytes_per_tile(self) -> int:
@@ -132,7 +132,7 @@ def plan_network(
     alone = _planned(module, target.one_chip, limits or Limits(), joint=joint, spare=spare)
     usable = target.usable_bytes_per_tile - spare
     if alone.bytes_per_tile > usable:
-        return found
+        return replace(found, alone_cycles=inf)
     if found.bytes_per_tile <= usable and found.cycles < alone.cycles:
         return replace(found, alone_cycles=alone.cycles)
     return replace(alone, one_chip=True, alone_cycles=alone.cycles)
@@ -140,9 +140,11 @@ def plan_network(
 
 def _needs_several(op: Operation, limits: Limits | None, target: Target) -> bool:
     """Whether the plan or the home that an operation already has takes tiles of a second chip, or
-    its terms require more tiles than one chip has."""
+    its terms require several chips, or more tiles than one has."""
     if limits is not None and op in limits.terms:
         terms = limits.terms[op]
+        if terms.across:
+            return True
         if prod(terms.least_parts(len(terms.split))) > target.tiles_per_chip:
             return True
     plan, home = op.attributes.get("plan"), home_of(op)

@@ -58,20 +58,33 @@ def ways_of(problem: Problem, target: Target) -> list[tuple[int, ...]]:
 
     Each is the number of chips for each dimension.
     """
-    space, chips = problem.structure.space, target.chips
-    one = (1,) * len(space.dims)
-    found: list[tuple[int, ...]] = [one] if _has_room(problem, one, target) else []
-    for d, dim in enumerate(space.dims):
-        cut = dim.size >= chips and not problem.structure.is_never_cut(d)
-        if dim.kind == "reduction":
-            # Partials have parts of one size, and none may be empty.
-            even = dim.size % chips == 0
-            full = (chips - 1) * -(-dim.size // chips) < dim.size
-            cut = cut and problem.merges and (even or (full and can_pad(problem.structure, d)))
-        way = tuple(chips if e == d else 1 for e in range(len(space.dims)))
-        if cut and problem.terms.parts(d) % chips == 0 and _has_room(problem, way, target):
-            found.append(way)
-    return found
+    rank, chips = len(problem.structure.space.dims), target.chips
+    every = [(1,) * rank]
+    every += [tuple(chips if e == d else 1 for e in range(rank)) for d in range(rank)]
+    return [way for way in every if can_spread(problem, way, target)]
+
+
+def can_spread(problem: Problem, across: tuple[int, ...], target: Target) -> bool:
+    """Whether an operator can be cut over so many chips along each dimension, as its terms ask.
+
+    Args:
+        across: for each dimension.
+    """
+    cut = (d for d, n in enumerate(across) if n > 1)
+    return all(_can_cut(problem, d, across[d]) for d in cut) and _has_room(problem, across, target)
+
+
+def _can_cut(problem: Problem, d: int, chips: int) -> bool:
+    """Whether a dimension can be cut over so many chips, in equally many parts each."""
+    dim = problem.structure.space.dims[d]
+    if dim.size < chips or problem.structure.is_never_cut(d) or problem.terms.parts(d) % chips:
+        return False
+    if dim.kind != "reduction":
+        return True
+    # Partials have parts of one size, and none may be empty.
+    even = dim.size % chips == 0
+    full = (chips - 1) * -(-dim.size // chips) < dim.size
+    return problem.merges and (even or (full and can_pad(problem.structure, d)))
 
 
 def _has_room(problem: Problem, across: tuple[int, ...], target: Target) -> bool:

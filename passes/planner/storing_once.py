@@ -28,6 +28,7 @@ class Asked:
     proportion: float | None = None
     joint: bool = True
     spare: int = 0
+    shards: tuple[str, ...] = ()
 
     def planned(self, module: ModuleOp, target: Target) -> Planned:
         """The plans of a module at nn. Raises what plan_program raises."""
@@ -36,6 +37,7 @@ class Asked:
             target,
             self.constraints,
             self.proportion,
+            shards=self.shards,
             joint=self.joint,
             spare=self.spare,
         )

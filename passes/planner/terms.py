@@ -62,6 +62,10 @@ class Terms:
         same = all(n in (0, k) for n, k in zip(self.split, split, strict=False))
         return same and (not self.tiles or prod(split) <= self.tiles)
 
+    def allow_chips(self, across: Sequence[int]) -> bool:
+        """Whether the parts of dimensions may be spread over so many chips; () is one chip."""
+        return self.across is None or tuple(across) == self.across
+
     def hold(self, temporary_bytes: int) -> bool:
         """Whether a plan may take this many temporary bytes without relaxing the limit."""
         return self.temporary_bytes is None or temporary_bytes <= self.temporary_bytes

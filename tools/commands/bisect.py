@@ -24,6 +24,7 @@ from .threads import ThreadCount, use_threads
         "stash",
         "partials",
         "target",
+        "chips",
         "dim",
         "inputs",
         "value",

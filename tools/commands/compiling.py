@@ -59,6 +59,16 @@ class Compilation:
             "an extension. Default: the model's own, else mk2.",
         ),
     ] = None
+    chips: Annotated[
+        int | None,
+        typer.Option(
+            "--chips",
+            min=1,
+            metavar="N",
+            help="Only the first N chips of the target; or, of a target with one chip, N that are "
+            "joined as usual.",
+        ),
+    ] = None
     dim: Annotated[
         list[str] | None,
         typer.Option(
@@ -183,6 +193,15 @@ class Compilation:
             "plan.",
         ),
     ] = None
+    shard: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shard",
+            metavar="NAME:DIM=N",
+            help="Cut a dimension of an operator, or of all that fit a pattern, across N chips; "
+            "several dimensions as in fc1:m=2,n=2. N = 1 keeps it on one chip. May be repeated.",
+        ),
+    ] = None
     memory_proportion: Annotated[
         float | None,
         typer.Option(
@@ -281,6 +300,7 @@ class Compilation:
             example=self.inputs,
             values=given_values(self.value),
             keep=kept(self.keep),
+            shard=tuple(self.shard or ()),
             stash=tuple(self.stash or ()),
             train=self.asked,
             cache=not self.no_cache,
@@ -296,6 +316,7 @@ class Compilation:
 ALIKE = {each.name for each in fields(Compilation)} & OPTIONS.keys() - {
     "keep",
     "load",
+    "shard",
     "stash",
     "train",
 }

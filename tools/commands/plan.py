@@ -33,7 +33,18 @@ from .showing import warn
 
 
 @compiles_with(
-    *("target", "dim", "inputs", "value", "batch", "load", "constraints", "memory_proportion"),
+    *(
+        "target",
+        "chips",
+        "shard",
+        "dim",
+        "inputs",
+        "value",
+        "batch",
+        "load",
+        "constraints",
+        "memory_proportion",
+    ),
     *("weights", "partial_weights", "lenient", "precision", "calibrate", "rounding"),
     *("recompute", "partials"),
     *("stash", "train", "loss", "optimizer", "training", "verbose"),

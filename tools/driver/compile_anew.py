@@ -185,6 +185,7 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
             request.memory_proportion,
             request.vertices_per_tile,
             spare,
+            request.shard,
         )
         asked = asked_training(request.train, program)
         if asked is not None:

@@ -149,6 +149,8 @@ class Request:
         model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele
             program; or an onnx.ModelProto.
         target: as for resolve_target; the default is the model's own, else mk2.
+        chips: only the first chips of the target; or, of a target with one chip, so many that are
+            joined as usual.
         dims: sizes of free dimensions, by symbol or by "INPUT:AXIS"; for a size that each run
             chooses, its bounds, such as (0, 64) or "0..64".
         values: inputs of an ONNX model that are known now; the program does not take them. The
@@ -180,6 +182,8 @@ class Request:
             TYPE:auto lets recompute=auto choose those that it pays for.
         load: extension files, as for load_extensions.
         constraints: a JSON file of choices for operators.
+        shard: which dimensions of which operators are cut across chips: NAME:DIM=N, such as
+            "fc1:n=4", with the name of an operator or a pattern.
         memory_proportion: the share of a tile's memory that one operator may take temporarily.
         vertices_per_tile: how fine the work of each compute set is split.
         unbounded: also compile a program that does not fit, for reports; it cannot run.
@@ -210,6 +214,10 @@ class Request:
     model: Model = field(metadata=_is(MODEL))
     target: str | Target | None = field(default=None, metadata=_is(TARGET | NONE))
     _: KW_ONLY
+    chips: int | None = field(
+        default=None,
+        metadata=_is(COUNT | NONE, None, "compiled already, for its chips; need the model"),
+    )
     dims: Mapping[str, GivenSize] | None = field(
         default=None,
         metadata=_is(BOUNDS | NONE, refused="dimensions given ({}); a program has sizes"),
@@ -276,6 +284,16 @@ class Request:
     )
     constraints: str | os.PathLike[str] | None = field(
         default=None, metadata=_is(PATH | NONE, refused=PLANNED)
+    )
+    shard: Sequence[str] = field(
+        default=(),
+        metadata=_is(
+            Kind(
+                lambda value: not isinstance(value, str) and TEXTS.accepts(value),
+                "a list of shards such as 'fc1:n=4'",
+            ),
+            refused=PLANNED,
+        ),
     )
     memory_proportion: float | None = field(
         default=None, metadata=_is(NUMBER | NONE, refused=PLANNED)
@@ -374,17 +392,28 @@ class Request:
         return replace(self, values={**(self.values or {}), **more})
 
     def settled(self) -> Request:
-        """The request with its extensions loaded, with what the programs beside it hold, with the
-        sizes of its example, and with the passes of its precision, stashes, recomputation,
-        rounding and partial sums.
+        """The request with its extensions loaded, with its chips, with what the programs beside it
+        hold, with the sizes of its example, and with the passes of its precision, stashes,
+        recomputation, rounding and partial sums.
 
         Raises InputError.
         """
         loaded = replace(self, load=self.extensions)
         if self.target is None and self.beside and not isinstance(self.beside, Mapping):
             loaded = replace(loaded, target=self.beside[0].target)
+        loaded = loaded.with_chips()
         settled = loaded.with_sizes().with_precision().with_stashes().with_recomputation()
         return replace(settled.with_rounding().with_partials(), beside=loaded.held)
+
+    def with_chips(self) -> Request:
+        """The request for the target with its number of chips. Raises InputError."""
+        if self.chips is None or self.file.endswith(PROGRAM_FILE):
+            return self
+        try:
+            found = _resolved(self.target).with_chips(self.chips)
+        except InputError as error:
+            raise InputError(f"--chips {self.chips}: {error}") from None
+        return replace(self, target=found, chips=None)
 
     def with_stashes(self) -> Request:
         """The request with the pass that keeps stashes narrow. Raises InputError."""

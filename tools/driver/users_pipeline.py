@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -19,6 +20,7 @@ from ...passes.pipelines import level_after_all, levels_below, shorthand_from
 from ...passes.plan_splits import PlanSplits
 from ...passes.planner.fineness import check_vertices
 from ...passes.planner.limits import check_proportion
+from ...passes.planner.shards import read_shards
 from ...passes.recompute import Recompute
 from ...passes.round_stores import RoundStores
 from ...passes.update_early import UpdateEarly
@@ -56,13 +58,14 @@ def limited(
     memory_proportion: float | None,
     vertices_per_tile: int | None = None,
     spare: int = 0,
+    shards: Sequence[str] = (),
 ) -> tuple[ModulePass, ...]:
-    """Set the constraints, memory proportion, fineness and spare memory of the pass that plans, and
-    the constraints of the pass that chooses partial sums.
+    """Set the constraints, memory proportion, shards, fineness and spare memory of the pass that
+    plans, and the constraints of the pass that chooses partial sums.
 
     Raises InputError if no pass plans.
     """
-    more: dict[str, str | float] = {}
+    more: dict[str, str | float | tuple[str, ...]] = {}
     if constraints is not None:
         more["constraints"] = os.fspath(constraints)
     if memory_proportion is not None:
@@ -73,6 +76,8 @@ def limited(
         more["vertices_per_tile"] = vertices_per_tile
     if spare:
         more["spare"] = spare
+    if shards:
+        more["shard"] = tuple(map(str, read_shards(shards)))
     if more and not any(isinstance(each, PlanSplits) for each in passes):
         raise InputError(f"{', '.join(more)}: no pass of the pipeline plans; add {PlanSplits.name}")
     passes = tuple(replace(p, **more) if isinstance(p, PlanSplits) else p for p in passes)

@@ -30,6 +30,8 @@ GIVEN: dict[str, object] = {
     "rounding": "stochastic",
     "partials": "auto",
     "constraints": "c.json",
+    "chips": 2,
+    "shard": ("fc1:n=2",),
     "memory_proportion": 0.0,
     "vertices_per_tile": 0,
     "train": Train(),
@@ -83,7 +85,7 @@ def test_the_command_line_asks_for_what_its_options_say():
     assert (asked.dims, asked.keep, asked.train) == ({"N": 2}, {"x": "y"}, None)
     assert list(asked.values or ()) == ["x"]
     assert not replace(how, no_cache=True).request("net.onnx", Extensions()).cache
-    turned = {"dim", "inputs", "value", "keep", "load", "stash", "train", "loss"} | {
+    turned = {"dim", "inputs", "value", "keep", "load", "shard", "stash", "train", "loss"} | {
         "optimizer",
         "training",
         "calibrate",

@@ -231,6 +231,7 @@ TEXTS: Mapping[str, Callable[[Any], str]] = {
     "beside": _beside,
     "load": _loaded,
     "stash": ",".join,
+    "shard": ";".join,
 }
 """What stands for a field of a request in the key, where that is not its value as text."""
 

@@ -45,6 +45,10 @@ def constraints(random: np.random.Generator) -> Case:
     else:
         made = Damaged(json_text(tree), "random constraints")
     target = () if files.target is None else ("--target", files.target)
+    if files.target is None and random.random() < 0.5:
+        target = ("--target", "tiny:4", "--chips", "4")
+    if random.random() < 0.3:
+        target = (*target, "--shard", _shard(files, random))
     commands = (
         ("run", MODULE, "--check", "--constraints", CONSTRAINTS, *target),
         ("plan", MODULE, "--constraints", CONSTRAINTS, *target),
@@ -56,6 +60,15 @@ def constraints(random: np.random.Generator) -> Case:
         {MODULE: files.text.encode(), **files.blobs, CONSTRAINTS: made.data},
         damaged=CONSTRAINTS,
     )
+
+
+def _shard(files: ProgramFiles, random: np.random.Generator) -> str:
+    """A shard of an operator of the program, or text that is none."""
+    names = [*map(place, files.program.module.walk()), "*"]
+    name = names[int(random.integers(len(names)))]
+    dimension = DIMENSIONS[int(random.integers(len(DIMENSIONS)))]
+    texts = (f"{name}:{dimension}=2", f"*:{dimension}=4", f"{name}:{dimension}", name, ":=", "")
+    return texts[int(random.integers(len(texts)))]
 
 
 LIKELY = 0.7
@@ -90,6 +103,7 @@ def _likely(dimensions: list[str], random: np.random.Generator) -> dict[str, Any
     makers: dict[str, Callable[[], Any]] = {
         "split": parts,
         "steps": parts,
+        "across": parts,
         "ring": lambda: {dimension(): dimension()},
         "tiles": lambda: int(random.integers(1, 9)),
         "method": lambda: KNOWN[int(random.integers(len(KNOWN)))],
@@ -117,6 +131,7 @@ def _asked(random: np.random.Generator) -> dict[str, Any]:
     for key, made in {
         "split": parts,
         "steps": parts,
+        "across": parts,
         "ring": dimension,
         "tiles": lambda: COUNTS[int(random.integers(len(COUNTS)))],
         "method": lambda: METHODS[int(random.integers(len(METHODS)))],

@@ -1,4 +1,4 @@
-"""Damaged targets: TOML files, and the value of --target."""
+"""Damaged targets: TOML files, partitions of pods among them, and numbers of chips."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import tomllib
 
 import numpy as np
 
+from ....backends.links.table import OWN_TOPOLOGIES
 from ....backends.target import resolve_target
 from ....backends.target.presets import PRESET_VALUES
 from .case import Case, Damaged
@@ -20,7 +21,10 @@ def targets(random: np.random.Generator) -> Case:
     """A damaged TOML file that describes a target."""
     files = any_program("nn", random)
     presets = sorted(PRESET_VALUES)
-    written = resolve_target(presets[int(random.integers(len(presets)))]).to_toml()
+    preset = presets[int(random.integers(len(presets)))]
+    written = resolve_target(preset).to_toml()
+    if random.random() < 0.3:
+        written = _partition(preset, random)
     if random.random() < 0.5:
         tree, done = damage_tree(tomllib.loads(written), random)
         made = Damaged(toml_text(tree), done)
@@ -31,9 +35,24 @@ def targets(random: np.random.Generator) -> Case:
         ("plan", MODULE, "--target", TARGET),
         ("run", MODULE, "--load", TARGET),
     )
+    command = commands[int(random.integers(len(commands)))]
+    if random.random() < 0.3:
+        command = (*command, "--chips", str(_CHIPS[int(random.integers(len(_CHIPS)))]))
     return Case(
         made.description,
-        commands[int(random.integers(len(commands)))],
+        command,
         {MODULE: files.text.encode(), **files.blobs, TARGET: made.data},
         damaged=TARGET,
     )
+
+
+_CHIPS = (0, 1, 2, 3, 4, 7, 16, 64, 4096, 2**31, -1)
+
+
+def _partition(preset: str, random: np.random.Generator) -> str:
+    """A file of a partition, which the preset may not have."""
+    chips = _CHIPS[int(random.integers(len(_CHIPS)))]
+    kinds = (*OWN_TOPOLOGIES, "")
+    kind = kinds[int(random.integers(len(kinds)))]
+    topology = f'topology = "{kind}"\n' if kind else ""
+    return f'base = "{preset}"\n[partition]\nchips = {chips}\n{topology}'

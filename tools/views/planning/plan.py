@@ -26,7 +26,6 @@ from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.support.suggestions import suggestion
 from ....ir.upstream import ModuleOp
 from ....passes.planner.choice import Choice
-from ....passes.planner.constrained import plan_program
 from ....passes.planner.question import Question
 from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.serial import traded
@@ -221,11 +220,10 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
     if level != NN:
         raise InputError(f"pipeline '{passes}' ends at {level}; need passes that stay at {NN}")
     on_step("plan")
-    store_once(program.module, machine, Asked(request.constraints or "", request.memory_proportion))
+    asked = Asked(request.constraints or "", request.memory_proportion, shards=tuple(request.shard))
+    store_once(program.module, machine, asked)
     FusedGroups(program.module).fuse()
-    planned = plan_program(
-        program.module, machine, request.constraints or "", request.memory_proportion
-    )
+    planned = asked.planned(program.module, machine)
     network = planned.network
     phases = Phases.of(program.module)
     rows: list[OperatorPlan] = []

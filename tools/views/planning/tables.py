@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, isnan
 
 from rich.table import Table
 
@@ -225,7 +225,7 @@ def _lines_about_chips(plan: ProgramPlan) -> Iterable[str]:
     elif isfinite(plan.alone_cycles):
         times = plan.alone_cycles / plan.cycles
         yield f"on {chips} chips: {times:.2f} times as fast as on one, by the planner's estimate"
-    else:
+    elif not isnan(plan.alone_cycles):
         yield f"on {chips} chips: no plans found for one of them fit"
 
 
