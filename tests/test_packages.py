@@ -83,7 +83,7 @@ OF_SEVERAL = {
     "tools/testing/mutation": ("mutate",),
     "tools/testing/search": ("literals", "planted", "random_plans", "users_levels"),
     "tools/views": ("source_lines",),
-    "tools/views/report": ("health_page", "page_data"),
+    "tools/views/report": ("chips_page", "health_page", "page_data"),
     "tools/views/scan": ("large",),
     "tools/workshop/learning": ("learning",),
     "tools/workshop/transformers": ("transformers",),

@@ -122,10 +122,7 @@ class Links:
         crossing = flows.among(chip)
         if not len(crossing.source):
             return waiting
-        pairs, which = np.unique(
-            crossing.source * chips + crossing.destination, return_inverse=True
-        )
-        moved = np.bincount(which, crossing.bytes, len(pairs)).astype(np.int64)
+        pairs, moved = crossing.by_pair(chips)
         seconds = routes_of(self).seconds(pairs, moved) + self.first_word_seconds()
         cycles = np.ceil(seconds * clock_hz).astype(np.int64)
         of_pair = np.zeros(chips * chips, np.int64)

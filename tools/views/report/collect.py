@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....backends.memory import MemoryReport
+from ....backends.prices.crossings import Crossings, crossings
 from ....backends.prices.overheads import overheads
 from ....backends.prices.price import totals, variables_of
 from ....backends.prices.step_charges import StepCharge, step_charges
@@ -24,6 +25,7 @@ from ....passes.pipelines import stages as stages_of
 from ...driver.dump.nodes import without_folders
 from ...driver.executable import MACHINE, Executable
 from ...driver.shown_text import shown
+from .chips import chip_link_table, chip_table, crossing_table, placement_table
 from .columns import Table, empty, rows_table
 from .execution import (
     exchange_table,
@@ -103,9 +105,11 @@ def collect(
     variables = variables_of(module)
     placed = {name: v for name, v in variables.items() if isinstance(v, VariableOp)}
     of_steps = tiles_of_steps(steps)
+    crossed = crossings(steps, target)
     tables: dict[str, Table] = {"parts": part_table(steps, nodes, variables)}
     # All operations have their numbers once every part and variable has been looked up.
-    tables |= _memory_tables(memory, module, placed, steps, of_steps, nodes)
+    tables |= _memory_tables(memory, module, placed, steps, of_steps, nodes, crossed)
+    tables |= _chip_tables(memory, placed, steps, of_steps, nodes, crossed, tables["variables"])
     tables |= {
         "superstep_tiles": superstep_tile_table(of_steps),
         "executions": execution_table(module, steps),
@@ -136,7 +140,7 @@ def collect(
             f"{left_out:,} compute sets of more than {MOST_VERTICES:,} vertices are not listed"
         )
     return Report(
-        program=_program(exe, steps, planned),
+        program=_program(exe, steps, planned, crossed),
         tables={each.name: tables[each.name] for each in SCHEMA},
         absent=absent,
         nodes=nodes,
@@ -151,6 +155,7 @@ def _memory_tables(
     steps: tuple[StepCharge, ...],
     of_steps: Mapping[str, Any],
     nodes: Nodes,
+    crossed: Crossings,
 ) -> dict[str, Table]:
     lives = Lives.of(memory, {name: k for k, name in enumerate(placed)})
     moments, live = moment_table(
@@ -162,7 +167,26 @@ def _memory_tables(
         "lives": life_table(lives),
         "moments": moments,
         "layout": layout_table(memory, placed, lives),
-        "supersteps": superstep_table(steps, nodes, live),
+        "supersteps": superstep_table(steps, nodes, live | {"crossing_bytes": crossed.step_bytes}),
+    }
+
+
+def _chip_tables(
+    memory: MemoryReport,
+    placed: Mapping[str, VariableOp],
+    steps: tuple[StepCharge, ...],
+    of_steps: Mapping[str, Any],
+    nodes: Nodes,
+    crossed: Crossings,
+    variables: Table,
+) -> dict[str, Table]:
+    target, cycles = memory.target, totals([each.price for each in steps]).cycles
+    owners = np.asarray(variables["operation"]).tolist()
+    return {
+        "chips": chip_table(memory, steps, of_steps, crossed, cycles),
+        "chip_links": chip_link_table(target, crossed, cycles),
+        "crossings": crossing_table(crossed),
+        "placements": placement_table(steps, placed, owners, nodes, target),
     }
 
 
@@ -282,7 +306,10 @@ def _code_shortage(exe: Executable) -> int:
 
 
 def _program(
-    exe: Executable, steps: tuple[StepCharge, ...], planned: tuple[Planned, ...]
+    exe: Executable,
+    steps: tuple[StepCharge, ...],
+    planned: tuple[Planned, ...],
+    crossed: Crossings,
 ) -> dict[str, Any]:
     """The facts of the whole program."""
     profile, target, memory = exe.profile, exe.target, exe.memory
@@ -297,6 +324,7 @@ def _program(
         "shortage": memory.shortage,
         "planned": True,
         **vars(costs),
+        "crossing_bytes": int(crossed.bytes.sum()),
         "seconds_of_a_run": costs.cycles / target.clock_hz,
         "vertices": profile["vertices"],
         "edges": profile["edges"],
@@ -334,6 +362,7 @@ def target_facts(target: Target) -> dict[str, Any]:
         "name": shown(target.label()),
         "spelling": shown(_without_folder(target)),
         "tiles": target.tiles,
+        "chips": target.chips,
         "workers": target.workers,
         "clock_hz": target.clock_hz,
         "bytes_per_tile": target.bytes_per_tile,

@@ -35,11 +35,11 @@ MOST_PAIRS = 1 << 20
 """The most listed pairs of tiles of one copy. For more, tiles are assumed to share evenly."""
 
 
-def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, live: Mapping[str, Any]) -> Table:
+def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, more: Mapping[str, Any]) -> Table:
     """The supersteps.
 
     Args:
-        live: the columns live_bytes and live_mean.
+        more: the columns live_bytes, live_mean and crossing_bytes.
     """
     compute = [each.charge.compute for each in steps]
     columns: dict[str, Sequence[Any] | NDArray[Any]] = {
@@ -52,7 +52,7 @@ def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, live: Mapping[str
         "median_compute": [float(np.median(each)) for each in compute],
         "balance": [float(each.mean() / max(each.max(), 1)) for each in compute],
         "busy_tiles": [int(np.count_nonzero(each)) for each in compute],
-        **live,
+        **more,
     }
     for name in ("times", "cycles", "sync_cycles", "exchange_cycles", "compute_cycles"):
         columns[name] = [getattr(each.price, name) for each in steps]
@@ -123,8 +123,7 @@ def _parts(
                 "codelet": "" if vertices is None else shown(codelet_name(vertices)),
                 "writes": shown(each.op.destination),
                 "times": step.price.times,
-                "first_tile": tiles.first,
-                "tiles": tiles.count,
+                **place_of(tiles),
                 "vertices": 0
                 if vertices is None
                 else vertex_count(vertices.space.data, vertices.plan.data),
@@ -135,6 +134,16 @@ def _parts(
                 "charged_exchange": each.exchange_cycles,
             }
             number += 1
+
+
+def place_of(tiles: Tiles) -> dict[str, int]:
+    """The columns of a table that say which tiles something uses."""
+    return {
+        "first_tile": tiles.first,
+        "tiles": tiles.count,
+        "ranges": len(tiles.spans),
+        "apart": tiles.apart,
+    }
 
 
 def _tiles_of(op: Charged, variables: Mapping[str, Variable]) -> Tiles:

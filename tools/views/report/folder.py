@@ -21,7 +21,7 @@ KIND = "a report of abele"
 
 FACTS = "report.json"
 DATABASE = "report.duckdb"
-IN_JSON = ("operations", "supersteps", "passes")
+IN_JSON = ("operations", "supersteps", "passes", "chips", "chip_links", "crossings")
 """Tables that report.json holds as well, for scripts that read no Parquet."""
 
 

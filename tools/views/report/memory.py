@@ -18,6 +18,7 @@ from ....ir.support.arrays import Integers
 from ....ir.upstream import ModuleOp
 from ...driver.shown_text import shown
 from .columns import Table, rows_table, table
+from .execution import place_of
 from .nodes import Nodes, origin_text
 
 BLOCK_BYTES = 1 << 26
@@ -180,8 +181,7 @@ def variable_table(
                 "kind": kind,
                 "dtype": v.dtype.name,
                 "shape": "x".join(map(str, v.tensor.get_shape())) or "scalar",
-                "first_tile": v.placed.first_tile,
-                "tiles": v.placed.cells,
+                **place_of(v.placed.tiles),
                 "address": v.start,
                 "bytes_per_tile": v.bytes_per_tile,
                 "bytes": v.bytes_per_tile * v.placed.cells,

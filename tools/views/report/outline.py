@@ -38,6 +38,7 @@ KINDS: Mapping[type[Operation], str] = {nn.LoadOp: "state", nn.ConstantOp: "cons
 
 UNKNOWN = (
     *("cycles", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes"),
+    "crossing_bytes",
     *("supersteps", "vertices", "edges", "tiles_used", "max_tile_bytes", "over_bytes", "macs"),
     *("utilisation", "seconds_of_a_run", "fullest_tile"),
 )
@@ -128,6 +129,7 @@ def _tensors(module: Operation, nodes: Nodes) -> Iterator[dict[str, Any]]:
                 "dtype": dtype.name,
                 "shape": "x".join(map(str, shape)) or "scalar",
                 "first_tile": -1,
+                "ranges": 1,
                 "address": -1,
                 "bytes": prod(shape) * dtype.itemsize,
                 "value": value,

@@ -10,6 +10,7 @@ import numpy as np
 from ...driver.page.assets import Assets
 from ...driver.shown_text import shown
 from .blocks import repeated_blocks
+from .chips import shown_chips
 from .collect import Report
 from .columns import Table
 from .folder import plain_columns
@@ -29,6 +30,7 @@ SCRIPTS = (
     "view_operations.js",
     "view_graph.js",
     "view_execution.js",
+    "view_chips.js",
     "view_program.js",
     "view_provenance.js",
     "view_compare.js",
@@ -38,7 +40,7 @@ SCRIPTS = (
 
 ASSETS = Assets(__package__ or "", MARK, "report.html", "report.css", SCRIPTS)
 
-LEFT_OUT = ("superstep_tiles", "layout", "alternatives", "links")
+LEFT_OUT = ("superstep_tiles", "layout", "alternatives", "links", "crossings", "placements")
 """Tables that the page has in another form, or does not need."""
 
 MOST_CELLS = 1_500_000
@@ -69,6 +71,7 @@ def page_text(
         "absent": dict(report.absent),
         "alternatives": _alternatives(tables["alternatives"]),
         "work": _work(report),
+        "chips": shown_chips(tables, program["target"]["chips"]),
         "warnings": warnings_of(report),
         "graph": graph_of(
             *(tables[name] for name in ("operations", "links", "parts", "variables"))

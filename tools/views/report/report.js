@@ -8,6 +8,7 @@ const TERMS = {
   exchange: "The time in which tiles send each other data. Nobody computes then.",
   compute: "The time in which tiles compute on their own memory. The slowest tile decides how long.",
   idle: "A tile has finished and waits for the others.",
+  waiting: "Neither the exchange nor the compute of a chip's busiest tile: tiles meet, or the chip waits for another one.",
   vertex: "One run of a small routine (codelet) on one worker of one tile.",
   vertices: "Runs of small routines (codelets) on the workers of tiles.",
   plan: "How an operation is split over tiles, and the method that computes it.",
@@ -286,10 +287,11 @@ function listen() {
 async function start() {
   data = await unpacked("data");
   prepare();
+  if (P.target.chips > 1) viewChips();
   if (data.compared) viewCompare();
   if (data.health) viewHealth();
   $("title").textContent = P.name; $("title").title = P.name;
-  $("target").textContent = `on ${P.target.name}, ${count(P.target.tiles, "tile")}`;
+  $("target").textContent = `on ${P.target.name}, ${P.target.chips > 1 ? `${P.target.chips} chips, ` : ""}${count(P.target.tiles, "tile")}`;
   VIEWS.forEach((each, k) => {
     each.tab = make("button", { type: "button", textContent: each.title, title: `${each.title} (${k + 1})` });
     each.tab.setAttribute("role", "tab"); each.tab.dataset.view = each.name;

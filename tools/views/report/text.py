@@ -31,12 +31,32 @@ def report_lines(report: Report, folder: Path | None) -> Iterator[str]:
         f"fullest tile {program['fullest_tile']}: {program['max_tile_bytes']:,} of "
         f"{program['bytes_per_tile']:,} bytes; " + _fit(program)
     )
+    yield from _chip_lines(report)
     cycles = np.asarray(operations["cycles"])
     for k in np.argsort(-cycles, kind="stable")[:3]:
         share = cycles[k] / max(program["cycles"], 1)
         yield f"{share:6.1%}  {operations['name'][k]}"
     for view, why in report.absent.items():
         yield f"{view}: {why}"
+
+
+def _chip_lines(report: Report) -> Iterator[str]:
+    """What moves between chips, and how long they wait; nothing for one chip."""
+    program, chips, links = report.program, report.tables["chips"], report.tables["chip_links"]
+    count = len(chips["chip"])
+    if count < 2:
+        return
+    waiting = float(np.mean(np.asarray(chips["waiting_cycles"]))) / max(program["cycles"], 1)
+    line = f"{count} chips, of which the mean one waits for {waiting:.0%} of the run; "
+    moved = program["crossing_bytes"]
+    if not moved:
+        yield line + "nothing moves between them"
+        return
+    busiest = int(np.argmax(np.asarray(links["busy_cycles"])))
+    yield (
+        f"{line}{moved:,} bytes between them; link {links['name'][busiest]} carries "
+        f"{links['bytes'][busiest]:,} and is busy for {links['share'][busiest]:.1%} of the run"
+    )
 
 
 def _fit(program: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ view("memory", "Memory", host => {
 
 const tileValue = (t, names) => { let total = 0; for (const name of names) total += T.tiles[name][t]; return total; };
 function aboutTile(t) {
-  return [`tile ${t}`, ...CATEGORIES.map(([name, label]) => `${label}: ${digits(T.tiles[name][t])} B`), `computes ${short(T.tiles.compute_cycles[t])} and exchanges ${short(T.tiles.exchange_cycles[t])} cycles of a run`];
+  return [`tile ${t}${P.target.chips > 1 ? ` of chip ${chipOf(t)}` : ""}`, ...CATEGORIES.map(([name, label]) => `${label}: ${digits(T.tiles[name][t])} B`), `computes ${short(T.tiles.compute_cycles[t])} and exchanges ${short(T.tiles.exchange_cycles[t])} cycles of a run`];
 }
 
 function memoryByTile(host) {
@@ -68,6 +68,10 @@ function memoryByTile(host) {
     pen.fillStyle = css("--soft"); pen.textAlign = "center";
     for (let t = 0; t < tiles; t += stepOf(tiles, 8)) pen.fillText(digits(t), left + (t + .5) / tiles * w, tall - 8);
     pen.textAlign = "left";
+    // Where one chip ends and the next begins.
+    pen.fillStyle = css("--ink"); pen.globalAlpha = .35;
+    for (let c = 1; c < P.target.chips; c++) pen.fillRect(Math.round(left + c * P.target.tiles / P.target.chips / tiles * w), up, 1, h);
+    pen.globalAlpha = 1;
     if (place.tile >= 0) { pen.fillStyle = css("--ink"); pen.fillRect(left + (place.tile + .5) / tiles * w - .5, up, 1, h); }
   }, {
     label: "bytes of each tile", tip: x => x < left ? null : aboutTile(at(x, line.width)), pick: x => pick(at(x, line.width)),
@@ -99,7 +103,7 @@ const shownTile = () => place.tile >= 0 ? place.tile : P.fullest_tile;
 
 /** Where variables lie on a tile, and when they live: what is always live, and then the rest. */
 function layoutOf(tile) {
-  const last = Math.max(T.moments.moment.length - 1, 0), lies = v => v.first_tile <= tile && tile < v.first_tile + v.tiles;
+  const last = Math.max(T.moments.moment.length - 1, 0), lies = v => { const t = tile - v.first_tile, range = v.ranges > 1 ? Math.floor(t / v.apart) : 0; return t >= 0 && range < v.ranges && t - range * v.apart < v.tiles / v.ranges; };
   const box = (v, first, until) => ({ variable: v.variable, address: v.address, bytes: v.bytes_per_tile, first, last: until });
   return [...VARIABLES.filter(v => v.kind !== "value" && lies(v)).map(v => box(v, 0, last)),
     ...T.lives.variable.flatMap((k, row) => lies(VARIABLES[k]) ? [box(VARIABLES[k], T.lives.first[row], T.lives.last[row])] : [])];
@@ -251,6 +255,9 @@ function memoryByAddress(host) {
   function about(each) { const v = VARIABLES[each.variable]; return [v.name, `${opName(v.operation)} · ${v.kind}`, `${digits(each.bytes)} B at ${digits(each.address)}, moments ${each.first} to ${each.last}`]; }
 }
 
+/** The tiles of a variable; of several ranges, the first, and how many there are. */
+const tilesOf = v => `${v.first_tile}–${v.first_tile + v.tiles / v.ranges - 1}${v.ranges > 1 ? ` × ${v.ranges}` : ""}`;
+
 /* All variables */
 
 let ofKind = "";
@@ -270,7 +277,7 @@ function memoryByVariable(host) {
     { name: "type", label: "type", width: "minmax(120px, 1fr)", value: row => `${row.dtype} ${row.shape}` },
     { name: "bytes", label: "all tiles", width: "100px", num: true, value: row => row.bytes, text: row => bytes(row.bytes), share: row => row.bytes / most },
     { name: "tile", label: "each tile", width: "84px", num: true, value: row => row.bytes_per_tile, text: row => P.planned ? bytes(row.bytes_per_tile) : "–" },
-    { name: "tiles", label: "tiles", width: "104px", num: true, value: row => row.tiles, text: row => P.planned ? `${row.first_tile}–${row.first_tile + row.tiles - 1}` : "–" },
+    { name: "tiles", label: "tiles", width: "104px", num: true, value: row => row.tiles, text: row => P.planned ? tilesOf(row) : "–" },
     { name: "address", label: "address", width: "74px", num: true, value: row => row.address, text: row => P.planned ? String(row.address) : "–" },
     { name: "peak", label: "at the peak", width: "90px", value: row => row.waits ? "waits" : row.at_peak ? "yes" : "" },
   ], {
