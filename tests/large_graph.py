@@ -29,6 +29,7 @@ class LargeGraph:
 
     target = "mk2"
     tiles = 1472
+    chips = 1
 
     def __init__(self, vertices: int, edges: int):
         shares = np.repeat(LAYERS, PARTS) / sum(LAYERS) / PARTS

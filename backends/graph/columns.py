@@ -21,6 +21,7 @@ from ..prices.codelets import whole_cycles
 from ..prices.price import operands_of, updates_in_place
 from ..prices.workload import Workload
 from ..target import Target
+from .chips import SetChips
 from .parts import dim_parts
 
 SUPERVISOR = -1
@@ -102,15 +103,28 @@ class SetColumns:
         self._cycles = cycles.astype(np.int32)
         made = sum(dtype.itemsize for dtype in dtypes[len(op.sources) :])
         self._bytes = (np.prod(sizes[:, named], axis=1) * made).astype(np.int32)
-        self._outer, self._inner = self._numbers(plan.split, plan.order)
+        self._along = self._tiles_along(plan.split, plan.order)
+        self._outer, self._inner = self._numbers()
 
-    def _numbers(self, split: Sequence[int], order: tuple[int, ...]) -> tuple[_Numbers, _Numbers]:
-        """The parts along the outer dimensions, and those along the inner dimensions."""
+    def _tiles_along(self, split: Sequence[int], order: tuple[int, ...]) -> tuple[Integers, ...]:
+        """What each part of each dimension adds to the number of the tile: (parts,) each."""
         placed = placement_order(len(split), order)
         tiles = {d: self._tiles.along(k) for k, d in enumerate(placed)}
+        return tuple(tiles[d][part.cell] for d, part in enumerate(self._parts))
+
+    def chips(self, chip_tiles: int) -> SetChips | None:
+        """The chips of the vertices; None if they do not follow from parts alone.
+
+        Args:
+            chip_tiles: tiles of a chip.
+        """
+        return SetChips.of(self._tiles.first, self._along, chip_tiles)
+
+    def _numbers(self) -> tuple[_Numbers, _Numbers]:
+        """The parts along the outer dimensions, and those along the inner dimensions."""
         dims = [
             _Numbers(
-                tiles[d][part.cell],
+                self._along[d],
                 np.searchsorted(sizes, part.last - part.first)
                 * prod(len(s) for s in self._sizes[d + 1 :]),
                 part.thread,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from ...dialects.tile import VerticesOp
 from ...ir.geometry.pairs import Pairs
 from ...ir.phases import FORWARD, Phases, several
 from ...ir.provenance import line_of, origin
+from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from ..target import Target
+from .chips import ChipCounts, listed_pair_counts, pair_counts
 from .columns import SetColumns
 from .flow import flow_of, set_of
 from .layers import layers_of
@@ -104,13 +107,14 @@ class Graph:
     """The vertices and edges of a compiled program, as `counts` defines them.
 
     Attributes:
-        target, tiles: of the machine that it was compiled for.
+        target, tiles, chips: of the machine that it was compiled for.
     """
 
     sets: tuple[VertexSet, ...]
     links: tuple[Link, ...]
     target: str
     tiles: int
+    chips: int
     _columns: tuple[SetColumns, ...]
     _pairs: tuple[Pairs, ...]
     _itemsizes: tuple[int, ...]
@@ -181,6 +185,44 @@ class Graph:
             names = ("tile", "worker", "cycles", "bytes")
             made.write({name: columns[name][here] for name in names}, start - each.first)
         return columns
+
+    @cached_property
+    def by_chip(self) -> ChipCounts:
+        """The vertices on each chip, and the edges from chip to chip, without those that exist only
+        around a loop.
+
+        No vertex and no edge is listed, unless a set has vertices whose chips do not follow from
+        their parts alone.
+        """
+        chips, width = self.chips, self.tiles // self.chips
+        known = [each.chips(width) for each in self._columns]
+        listed = cache(self._chips_of)
+        vertices, connections = np.zeros((2, chips), np.int64)
+        for k, (each, on) in enumerate(zip(self.sets, known, strict=True)):
+            own = np.bincount(listed(k), minlength=chips) if on is None else on.counts(chips)
+            vertices += own
+            connections += own * (each.connections // max(each.count, 1))
+        edges, size = np.zeros((2, chips * chips), np.int64)
+        for link, pairs, itemsize in zip(self.links, self._pairs, self._itemsizes, strict=True):
+            if link.loop:
+                continue
+            source, destination = known[link.producer], known[link.consumer]
+            if source is None or destination is None:
+                ends = listed(link.producer), listed(link.consumer)
+                found = listed_pair_counts(pairs, *ends, chips)
+            else:
+                found = [pair_counts(pairs, source, destination, chips)]
+            for keys, count, shared in found:
+                np.add.at(edges, keys, count)
+                np.add.at(size, keys, shared * itemsize)
+        (pair,) = np.nonzero(edges)
+        return ChipCounts(vertices, connections, pair, edges[pair], size[pair])
+
+    def _chips_of(self, index: int) -> Integers:
+        """The chip of each vertex of a set: (vertices,)."""
+        of = self.sets[index]
+        tile = self.vertices(of.first, of.first + of.count)["tile"]
+        return tile.astype(np.int64) // (self.tiles // self.chips)
 
     def edges(self, most: int = 4_000_000, loops: bool = False) -> Iterator[EdgeBlock]:
         """The edges, link by link, in blocks of at most `most` edges.
@@ -261,6 +303,7 @@ def graph_of(module: ModuleOp, target: Target) -> Graph:
         links=tuple(links),
         target=target.spelling(),
         tiles=target.tiles,
+        chips=target.chips,
         _columns=tuple(SetColumns(op, flow.variables, target) for op in flow.vertices),
         _pairs=tuple(products),
         _itemsizes=tuple(itemsizes),

@@ -12,7 +12,15 @@ from ....backends.prices.price import price
 from ....ir.support.whole_folder import check_whole_folder, whole_folder
 from ...driver.executable import MACHINE, Executable
 from .parquet import needs_pyarrow, write_parquet, write_pieces
-from .summaries import about_table, compute_set_table, link_table, set_table, traffic_table
+from .summaries import (
+    about_table,
+    chip_table,
+    compute_set_table,
+    crossing_table,
+    link_table,
+    set_table,
+    traffic_table,
+)
 from .tables import EDGES, VERTICES, edge_pieces, vertex_pieces
 
 KIND = "a graph of abele"
@@ -26,6 +34,8 @@ FILES = (
     "links.parquet",
     "compute_sets.parquet",
     "traffic.parquet",
+    "chips.parquet",
+    "crossings.parquet",
     "about.parquet",
     QUERIES,
 )
@@ -61,6 +71,8 @@ def write_graph(graph: Graph, exe: Executable, folder: Path, *, loops: bool = Fa
         write_parquet(made / "links.parquet", link_table(graph, loops))
         write_parquet(made / "compute_sets.parquet", compute_set_table(graph, prices))
         write_parquet(made / "traffic.parquet", traffic_table(graph))
+        write_parquet(made / "chips.parquet", chip_table(graph))
+        write_parquet(made / "crossings.parquet", crossing_table(graph))
         write_parquet(made / "about.parquet", about_table(graph))
         copyfile(Path(__file__).with_name(QUERIES), made / QUERIES)
         for each in written:

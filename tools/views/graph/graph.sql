@@ -11,6 +11,8 @@ CREATE OR REPLACE VIEW sets AS SELECT * FROM 'sets.parquet';
 CREATE OR REPLACE VIEW links AS SELECT * FROM 'links.parquet';
 CREATE OR REPLACE VIEW compute_sets AS SELECT * FROM 'compute_sets.parquet';
 CREATE OR REPLACE VIEW traffic AS SELECT * FROM 'traffic.parquet';
+CREATE OR REPLACE VIEW chips AS SELECT * FROM 'chips.parquet';
+CREATE OR REPLACE VIEW crossings AS SELECT * FROM 'crossings.parquet';
 CREATE OR REPLACE VIEW about AS SELECT * FROM 'about.parquet';
 
 -- The vertex that some of the questions are about.
@@ -57,6 +59,12 @@ SELECT
     phase, sum(vertices) AS vertices, sum(edges) AS edges, sum(connections) AS connections,
     sum(times * (sync_cycles + exchange_cycles + compute_cycles)) AS cycles
 FROM compute_sets GROUP BY phase ORDER BY min(compute_set);
+
+-- Chips: vertices, edges within each, and those from and to other chips.
+SELECT * FROM chips ORDER BY chip;
+
+-- The chips that exchange most.
+SELECT * FROM crossings WHERE source <> destination ORDER BY bytes DESC LIMIT 20;
 
 -- Codelets: how many vertices run each, and for how long.
 SELECT codelet, count(*) AS vertices, avg(cycles) AS mean_cycles, max(cycles) AS most_cycles

@@ -1,12 +1,14 @@
-"""The tables that `abele graph` prints: one row per compute set, and one per phase of training."""
+"""The table that `abele graph` prints: a row for each compute set, phase of training, and chip."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 from rich.table import Table
 
 from ....backends.graph import Graph, Link, VertexSet
+from ..chip_groups import chip_groups
 
 
 def graph_summary(graph: Graph) -> Table:
@@ -14,7 +16,8 @@ def graph_summary(graph: Graph) -> Table:
     totals.
 
     If the model holds lines of its source, so does the table. A step of training also has the phase
-    of each compute set, and a row for each phase.
+    of each compute set, and a row for each phase. A machine of several chips has a row for each
+    chip, and one for the edges between chips.
     "loop edges" are edges from one iteration of a loop to the next; "edges" leaves them out.
     """
     table = Table(
@@ -64,5 +67,22 @@ def graph_summary(graph: Graph) -> Table:
     table.add_section()
     for phase in phases:
         row(f"all {phase}", [each for each in graph.sets if each.phase == phase])
+    if graph.chips > 1:
+        blank = [""] * (len(table.columns) - 5)
+        for name, *figures in chip_rows(graph):
+            table.add_row(name, *blank, *("" if n is None else f"{n:,}" for n in figures), "")
+        table.add_section()
     row(f"all {len(graph.compute_sets)}", graph.sets)
     return table
+
+
+def chip_rows(graph: Graph) -> Iterator[tuple[str, int | None, int | None, int | None]]:
+    """For each chip, or group of chips, its name, vertices, edges that end there and connections;
+    and a row for the edges between chips."""
+    found = graph.by_chip
+    into = np.bincount(found.destination, found.edges, found.chips).astype(np.int64)
+    for name, group in chip_groups(graph.chips):
+        figures = (found.vertices, into, found.connections)
+        vertices, edges, connections = (int(each[group].sum()) for each in figures)
+        yield f"on {name}", vertices, edges, connections
+    yield "between chips", None, found.between, None

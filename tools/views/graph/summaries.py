@@ -1,4 +1,4 @@
-"""The short tables of a graph: vertex sets, links, compute sets, and traffic between them."""
+"""The short tables of a graph: vertex sets, links, compute sets, chips, and traffic."""
 
 from __future__ import annotations
 
@@ -26,11 +26,48 @@ def about_table(graph: Graph) -> Table:
     return {
         "target": [graph.target],
         "tiles": [graph.tiles],
+        "chips": [graph.chips],
         "vertices": [graph.vertex_count],
         "edges": [graph.edge_count],
         "connections": [graph.connection_count],
         "loop_edges": [graph.loop_edge_count],
+        "edges_between_chips": [graph.by_chip.between],
     }
+
+
+def chip_table(graph: Graph) -> Table:
+    """Every chip: its tiles, its vertices, and the edges within it, into it and out of it.
+
+    Leaves out edges between iterations of a loop.
+    """
+    found, chips = graph.by_chip, graph.chips
+    away = found.source != found.destination
+    ends = {
+        "edges_within": (found.source, ~away),
+        "edges_in": (found.destination, away),
+        "edges_out": (found.source, away),
+    }
+    width = graph.tiles // chips
+    return {
+        "chip": np.arange(chips, dtype=np.int32),
+        "first_tile": np.arange(chips) * width,
+        "tiles": np.full(chips, width),
+        "vertices": found.vertices,
+        "connections": found.connections,
+        **{
+            name: np.bincount(chip[kept], found.edges[kept], chips).astype(np.int64)
+            for name, (chip, kept) in ends.items()
+        },
+    }
+
+
+def crossing_table(graph: Graph) -> Table:
+    """All pairs of chips that edges join, also of a chip with itself: edges and bytes.
+
+    Leaves out edges between iterations of a loop.
+    """
+    columns = ("source", "destination", "edges", "bytes")
+    return {name: getattr(graph.by_chip, name) for name in columns}
 
 
 def set_table(graph: Graph) -> Table:

@@ -15,17 +15,9 @@ from ....backends.prices.step_charges import StepCharge
 from ....backends.target import Target
 from ....dialects.exchange import VariableOp
 from ....ir.support.arrays import Integers
+from ..chip_groups import chip_group
 from .columns import Table, empty, table
 from .nodes import Nodes
-
-GROUPS = 32
-"""The most chips that a picture shows one by one; of more, it shows groups of neighbours. Assumed:
-as many as a small picture shows."""
-
-
-def chip_group(chips: int) -> int:
-    """Neighbouring chips in a group of the pictures."""
-    return max(-(-chips // GROUPS), 1)
 
 
 def chip_table(

@@ -43,6 +43,11 @@ class Drawable(Protocol):
         """The number of tiles of that machine."""
         ...
 
+    @property
+    def chips(self) -> int:
+        """The number of chips of that machine."""
+        ...
+
     def vertices(self, first: int = 0, last: int | None = None) -> dict[str, NDArray[Any]]:
         """Columns of vertices."""
         ...

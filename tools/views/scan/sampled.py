@@ -70,6 +70,11 @@ class Sampled:
         """The number of tiles of that machine."""
         return self.whole.tiles
 
+    @property
+    def chips(self) -> int:
+        """The number of chips of that machine."""
+        return self.whole.chips
+
     def vertices(self, first: int = 0, last: int | None = None) -> dict[str, NDArray[Any]]:
         """Columns of the vertices with ids [first, last) in this graph."""
         parts = [

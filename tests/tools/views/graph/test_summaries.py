@@ -40,7 +40,7 @@ def by_hand(*links: Link) -> Graph:
         VertexSet(k, step, f"set{step}", None, "", "relu", 4 * k, 4)
         for k, step in enumerate((0, 0, 1))
     )
-    return Graph(sets, links, "tiny", 4, (), (), ())
+    return Graph(sets, links, "tiny", 4, 1, (), (), ())
 
 
 def test_traffic_adds_up_the_links_of_two_compute_sets():
