@@ -5,7 +5,8 @@ The metadata of each field says where the number comes from and how far to trust
 - *measured*: someone timed a chip, and the source says how;
 - *published*: a vendor's document or source code, or arithmetic on one;
 - *assumed*: our own round figure, because nothing is public;
-- *fitted*: chosen so that abele's predictions meet measurements; `Fitted` has all of these.
+- *fitted*: chosen so that abele's predictions meet measurements; `Fitted` has all of these;
+- *given*: a fact of one installation, which only its owner knows. It is 0 until it is given.
 
 The defaults are those of Mk2.
 """
@@ -27,6 +28,7 @@ MEASURED = "measured"
 PUBLISHED = "published"
 ASSUMED = "assumed"
 FITTED = "fitted"
+GIVEN = "given"
 
 POPLIN = "poplibs lib/poplin/PerformanceEstimation.hpp"
 POPOPS = "poplibs lib/popops/PerformanceEstimation.cpp"
@@ -408,11 +410,53 @@ class Copy:
 
 @dataclass(frozen=True)
 class Host:
-    """The link to the host. Its cycles are reported beside those of a run, and hide nothing."""
+    """The host and its link to the chips, whose cycles are reported beside those of a run."""
 
     bytes_per_cycle: float = fact(
         24.0, ASSUMED, "PCIe Gen4 x16, 32 GB/s one way at 1.325 GHz, one way at a time", (1e-3, 1e6)
     )
+    latency_ns: float = fact(
+        1000.0, ASSUMED, "a round trip over PCIe; the wait before and after a transfer", (0, 1e12)
+    )
+    prefetch: int = fact(
+        0, ASSUMED, "inputs that the host holds ready, so that no transfer waits for it", (0, 1e6)
+    )
+    items_per_s: float = fact(
+        0.0, GIVEN, "items that the host decodes and prepares in a second", (0, 1e15)
+    )
+    link_gbytes: float = fact(
+        0.0, GIVEN, "GB/s of the network between the host and the machine", (0, 1e9)
+    )
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What the host reads its data from."""
+
+    gbytes: float = fact(0.0, GIVEN, "GB/s that the host reads", (0, 1e9))
+
+
+@dataclass(frozen=True)
+class Remote:
+    """Remote memory: DRAM beside the chips, which they reach through exchanges with the host.
+
+    Graphcore calls it streaming memory. A chip without it has 0 bytes.
+    """
+
+    gbytes: float = fact(
+        64.0, ASSUMED, "GB of a chip, as on Bow: up to 256 GB for the four of a Bow-2000", (0, 1e9)
+    )
+    gbytes_per_s: float = fact(
+        20.0, ASSUMED, "GB/s of a chip, one way at a time; nothing is published", (1e-6, 1e9)
+    )
+    latency_ns: float = fact(
+        1000.0, ASSUMED, "until the first word, as over PCIe; nothing is published", (0, 1e12)
+    )
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of a chip."""
+        return int(self.gbytes * 1e9)
 
 
 @dataclass(frozen=True)

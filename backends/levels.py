@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from ..dialects import exchange, nn, partition, tile
+from ..dialects import nn, partition, tile
 from ..dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ..ir.level import Level
 from ..ir.support.arrays import Array
@@ -95,11 +95,7 @@ def initial_states(module: ModuleOp) -> dict[str, Array]:
             found[op.sym_name.data] = op.value.array
         elif isinstance(op, partition.StateOp):
             found[op.sym_name.data] = op.initial.array
-        elif isinstance(op, tile.VariableOp | exchange.VariableOp):
-            if op.state is not None and op.initial is not None:
-                shape = op.tensor.get_shape()
-                found[op.symbol] = op.initial.array.reshape(shape)
-    return found
+    return found | {name: first.array for name, first in tile.first_values(module).items()}
 
 
 def _interpreted_by(interpret: Interpreter) -> Callable[[ModuleOp, Target, bool], Runner]:
@@ -111,7 +107,8 @@ class _Loaded(Machine):
 
     @property
     def states(self) -> dict[str, Array]:
-        return {name: self.read(name) for name, op in self.variables.items() if op.state}
+        held = (name for name, op in self.variables.items() if op.state)
+        return {name: self.read(name) for name in (*held, *self.remote_states)}
 
     def state(self, name: str) -> Array:
         return self.read(name)

@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation
 
 from ..dialects import control
 from ..dialects.exchange import VariableOp
-from ..dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
+from ..dialects.tile import Arrival, CopyOp, Departure, ReadOp, SuperstepOp, VerticesOp
 from ..ir.support.limits import LISTED_SUPERSTEPS
 from ..ir.well_known import ENTRY
 from .calls import FirstAndLastCalls
@@ -145,10 +145,10 @@ class Timeline:
                 self._touch_all(under, BEFORE, False, certain)
                 self._touch_all(elsewhere, AFTER, False, certain)
                 self._touch_all(op.destinations, AFTER if under else BEFORE, True, certain)
-            case InputOp():
-                self._touch(op.writes.string_value(), EXCHANGE, True, certain)
-            case OutputOp():
-                self._touch(op.reads.string_value(), EXCHANGE, False, certain)
+            case Arrival():
+                self._touch(op.destination, EXCHANGE, True, certain)
+            case Departure():
+                self._touch(op.source, EXCHANGE, False, certain)
             case ReadOp():
                 self._touch(op.variable.string_value(), AFTER, False, certain)
             case func.CallOp():

@@ -59,6 +59,9 @@ class Observer:
     def on_move(self, op: tile.CopyOp, machine: Machine) -> None:
         """A move has been made."""
 
+    def on_remote(self, op: tile.LoadOp | tile.StoreOp, machine: Machine) -> None:
+        """A tensor has come from remote memory, or gone there."""
+
     def on_iteration(self, op: RepeatOp, machine: Machine) -> None:
         """An iteration of a loop is about to begin, and its number can be read."""
 
@@ -94,6 +97,7 @@ class Machine:
             plain binder, whose calls define the bytes.
         memory: the bytes of all tiles, uint8[tiles, row]. Rows may be longer than a tile's memory.
         blocks: where each variable lies: in `memory`, or where the binder keeps it.
+        remote_states: the states in remote memory, by name.
     """
 
     def __init__(
@@ -111,6 +115,8 @@ class Machine:
         self.observers = list(observers)
         self.cycles = 0
         self.variables = {op.symbol: op for op in module.ops if isinstance(op, exchange.VariableOp)}
+        self.remote_states = {op.symbol: op for op in module.ops if isinstance(op, tile.RemoteOp)}
+        self._remote: dict[str, Array] = {}
         self._strict = strict
         self._faults = tuple(faults)
         self._price = price
@@ -199,6 +205,7 @@ class Machine:
             used = max((v.start + v.bytes_per_tile for v in self.variables.values()), default=0)
             self._memory[:, :used].fill(POISON)
             self._shadow = Shadow((len(self._memory), used), self.variables)
+        self._remote = {name: op.first_value for name, op in self.remote_states.items()}
         for name, variable in self.variables.items():
             if variable.initial is not None:
                 self._binder.load(name, variable.initial.array)
@@ -223,10 +230,13 @@ class Machine:
             self._inputs, self._outputs = {}, {}
 
     def read(self, variable: str) -> Array:
-        """The tensor that a variable holds now, in its own shape; elements without an owner are 0.
+        """The tensor that a variable or remote state holds now, in its own shape.
 
-        Raises ValueError for a variable that the binder does not keep whole.
+        Elements without an owner are 0. Raises ValueError for a variable that the binder does not
+        keep whole.
         """
+        if variable in self._remote:
+            return self._remote[variable].copy()
         if variable in self._binder.hidden:
             raise ValueError(
                 f"@{variable}: {type(self._binder).__name__} does not keep variables that only "
@@ -243,7 +253,11 @@ class Machine:
         return bool(self.read(variable).reshape(()) if element is None else element.flat[0])
 
     def write(self, variable: str, values: Array) -> None:
-        """Give a variable a value, replicas and padding included."""
+        """Give a variable or remote state a value, replicas and padding included."""
+        if variable in self._remote:
+            tensor = self.remote_states[variable].tensor
+            self._remote[variable] = host_tensor({variable: values}, variable, tensor, "state")
+            return
         op = self.variables[variable]
         write_blocks(
             host_tensor({variable: values}, variable, op.tensor, "state"), self.blocks[variable]
@@ -291,9 +305,11 @@ class Machine:
                 function(*arguments)
             if stamp is not None:
                 stamp.write(True)
-            if observers and isinstance(op, tile.CopyOp):
-                for observer in observers:
+            for observer in observers:
+                if isinstance(op, tile.CopyOp):
                     observer.on_move(op, self)
+                elif isinstance(op, tile.LoadOp | tile.StoreOp):
+                    observer.on_remote(op, self)
         for lost, old in zip(step.lost, kept, strict=True):
             np.copyto(lost.row, old, where=lost.mask)
         if shadow is not None:
@@ -321,13 +337,21 @@ class Machine:
         for observer in observers:
             observer.on_superstep(step.op, self)
 
-    def _give(self, op: tile.InputOp) -> Array:
-        """The tensor of an input."""
+    def _give(self, op: tile.Arrival) -> Array:
+        """The tensor of an input, or what a remote state holds."""
+        if isinstance(op, tile.LoadOp):
+            return self._remote[op.remote.string_value()]
+        assert isinstance(op, tile.InputOp)
         return host_tensor(self._inputs, op.host_name.data, op.tensor)
 
-    def _take(self, op: tile.OutputOp, values: Array) -> None:
-        """Keep the values of an output."""
-        self._outputs[op.host_name.data] = tensor_of(values, op.tensor.get_shape())
+    def _take(self, op: tile.Departure, values: Array) -> None:
+        """Keep the values of an output, or of a remote state."""
+        kept = tensor_of(values, op.tensor.get_shape())
+        if isinstance(op, tile.StoreOp):
+            self._remote[op.remote.string_value()] = kept
+            return
+        assert isinstance(op, tile.OutputOp)
+        self._outputs[op.host_name.data] = kept
 
     def _flip(self, fault: FlipByte) -> None:
         variable = self.variables[fault.variable]
@@ -346,10 +370,9 @@ class Machine:
                 case tile.VerticesOp():
                     stamps = tuple(self._stamps[name] for name in inner.destinations)
                     computes.append((inner, calls[inner], stamps))
-                case tile.InputOp():
-                    stamp = self._stamps[inner.writes.string_value()]
-                    moves.append((inner, calls[inner], stamp))
-                case tile.OutputOp():
+                case tile.Arrival():
+                    moves.append((inner, calls[inner], self._stamps[inner.destination]))
+                case tile.Departure():
                     moves.append((inner, calls[inner], None))
                 case _:
                     pass

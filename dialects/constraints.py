@@ -19,9 +19,9 @@ from ..ir.well_known import ENTRY
 from . import nn, partition
 from .abele import LayoutAttr
 from .control import ITERATION_NUMBER, RepeatOp, run_around
-from .home import verify_numbers
+from .home import HOME, REMOTE, is_remote, verify_numbers
 from .partition import PartitionTensor, verify_moves, verify_result_types
-from .tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
+from .tile import Arrival, CopyOp, Departure, LoadOp, ReadOp, RemoteOp, StoreOp, VerticesOp
 from .variable import ALIGNMENT, Variable
 
 with deferred(__name__):
@@ -55,6 +55,18 @@ def placed(op: Operation, facts: ModuleFacts) -> None:
     verify_numbers(op)
 
 
+@holds("no home but remote memory; then a layout with one owner per element")
+def remote_home(op: partition.StateOp, facts: ModuleFacts) -> None:
+    """A state lies in its own layout, or in remote memory, from which its old value may be
+    copied."""
+    if HOME not in op.attributes:
+        return
+    if not is_remote(op):
+        raise VerifyException(f'{HOME} = {op.attributes[HOME]}; need "{REMOTE}", or a layout alone')
+    if not op.type.layout.data.is_partition:
+        raise VerifyException(f"{op.type.layout.data.text()}: blocks overlap; need one owner each")
+
+
 # Functions
 
 
@@ -84,13 +96,16 @@ def _state(op: _Load | _Store, facts: ModuleFacts) -> nn.StateOp | partition.Sta
     return state
 
 
-@holds("the type of the state that it names")
+@holds("the type of the state that it names, in any layout if the state is remote")
 def type_of_state(op: _Load | _Store, facts: ModuleFacts) -> None:
     """A load gives, and a store takes, a value of the state's type."""
     state = _state(op, facts)
     type_ = state.elements if isinstance(state, nn.StateOp) else state.type
     value: SSAValue = op.results[0] if isinstance(op, _Load) else op.operands[0]
-    if value.type != type_:
+    own, found = type_, value.type
+    if is_remote(state) and isinstance(own, PartitionTensor) and isinstance(found, PartitionTensor):
+        own, found = own.tensor, found.tensor
+    if found != own:
         raise VerifyException(f"{op.state} is {type_}; the operation says {value.type}")
 
 
@@ -142,9 +157,9 @@ def uses_variables(op: CopyOp | VerticesOp, facts: ModuleFacts) -> None:
 
 
 @holds("`writes` names no constant")
-def changes_variables(op: CopyOp | VerticesOp | InputOp, facts: ModuleFacts) -> None:
+def changes_variables(op: CopyOp | VerticesOp | Arrival, facts: ModuleFacts) -> None:
     """A constant keeps its value for every run, so nothing writes it."""
-    if isinstance(op, InputOp):
+    if isinstance(op, Arrival):
         _check_changes((_one(op, "writes", facts),))
     else:
         _check_changes(facts.get(_Uses).of(op)[1])
@@ -251,17 +266,26 @@ def _one(op: Operation, attribute: str, facts: ModuleFacts) -> Variable:
     return found
 
 
-@holds("as many elements, of the same type, at the host as in the variable")
-def host_tensor(op: InputOp | OutputOp, facts: ModuleFacts) -> None:
-    """The host's tensor has the elements of the variable."""
-    found = _one(op, "writes" if isinstance(op, InputOp) else "reads", facts)
+@holds("as many elements, of the same type, outside as in the variable")
+def tensor_outside(op: Arrival | Departure, facts: ModuleFacts) -> None:
+    """The tensor outside of the tiles has the elements of the variable."""
+    found = _one(op, "writes" if isinstance(op, Arrival) else "reads", facts)
     if (
         prod(op.tensor.get_shape()) != prod(found.placed.shape)
         or op.tensor.element_type != found.tensor.element_type
     ):
         raise VerifyException(
-            f"@{found.symbol} is {found.tensor}; the host's tensor is {op.tensor}"
+            f"@{found.symbol} is {found.tensor}; the tensor outside is {op.tensor}"
         )
+
+
+@holds("the tensor of the remote state that it names")
+def tensor_of_remote(op: LoadOp | StoreOp, facts: ModuleFacts) -> None:
+    """A load gives, and a store takes, a tensor of the remote state's type."""
+    state = facts.symbols[op.remote.string_value()]
+    assert isinstance(state, RemoteOp)
+    if op.tensor != state.tensor:
+        raise VerifyException(f"{op.remote} is {state.tensor}; the operation says {op.tensor}")
 
 
 @holds("a variable of a single `i1`")

@@ -13,6 +13,10 @@ A state or constant may have these attributes:
 
 A conversion copies the address to the lowered operation, and the layout into its type. So
 `partition` and `tile` have `address` and `reload` only.
+
+The home of a state may also be remote memory. Then the tiles hold it only while it is used.
+
+    nn.state @m : tensor<8x4xf32> = <"..."> {home = "remote"}
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, Operation
 
 from ..ir.geometry.layout import Layout
@@ -32,6 +36,8 @@ from .variable import ALIGNMENT
 HOME = "home"
 ADDRESS = "address"
 RELOAD = "reload"
+REMOTE = "remote"
+"""The home of a state that lies in remote memory."""
 
 MOST = 1 << 48
 """The largest address and reload. Sums of addresses and sizes then fit in 64 bits."""
@@ -63,17 +69,29 @@ class Home:
 
 
 def home_of(op: Operation) -> Home | None:
-    """The home that a verified operation of nn requires; None if it may lie anywhere."""
+    """The home on the tiles that a verified operation of nn requires; None if it requires none."""
     layout = op.attributes.get(HOME)
     if not isinstance(layout, LayoutAttr):
         return None
     return Home(layout.data, number_of(op, ADDRESS), number_of(op, RELOAD))
 
 
+def is_remote(op: Operation) -> bool:
+    """Whether the home of a verified state of nn or partition is remote memory."""
+    return op.attributes.get(HOME) == StringAttr(REMOTE)
+
+
+def keep_remote(op: Operation) -> None:
+    """Let remote memory be the home of a state."""
+    drop_home(op)
+    op.attributes[HOME] = StringAttr(REMOTE)
+
+
 def handed_down(op: Operation) -> Mapping[str, Attribute]:
     """The attributes that a conversion copies to the lowered state or constant: address and
-    reload."""
-    return {name: op.attributes[name] for name in (ADDRESS, RELOAD) if name in op.attributes}
+    reload, and a home in remote memory."""
+    names = (ADDRESS, RELOAD, *([HOME] if is_remote(op) else []))
+    return {name: op.attributes[name] for name in names if name in op.attributes}
 
 
 def drop_home(op: Operation) -> None:
@@ -82,12 +100,15 @@ def drop_home(op: Operation) -> None:
         op.attributes.pop(name, None)
 
 
-def verify_home(op: Operation, what: str, shape: tuple[int, ...]) -> None:
+def verify_home(
+    op: Operation, what: str, shape: tuple[int, ...], *, may_be_remote: bool = False
+) -> None:
     """Check the home attributes of a state or constant. Raises VerifyException.
 
     Args:
         what: the operation's name in messages.
         shape: the shape of its tensor.
+        may_be_remote: whether remote memory may be the home.
     """
     for name in (ADDRESS, RELOAD):
         if name in op.attributes and HOME not in op.attributes:
@@ -96,8 +117,14 @@ def verify_home(op: Operation, what: str, shape: tuple[int, ...]) -> None:
     if HOME not in op.attributes:
         return
     given = op.attributes[HOME]
+    if may_be_remote and is_remote(op):
+        for name in (ADDRESS, RELOAD):
+            if name in op.attributes:
+                raise VerifyException(f"{what}: {name} with {HOME} = {given}; need one of them")
+        return
     if not isinstance(given, LayoutAttr):
-        raise VerifyException(f"{what}: {HOME} = {given}; need #abele.layout<...>")
+        other = f', or "{REMOTE}"' if may_be_remote else ""
+        raise VerifyException(f"{what}: {HOME} = {given}; need #abele.layout<...>{other}")
     layout = given.data
     if prod(layout.shape) != prod(shape):
         raise VerifyException(

@@ -21,18 +21,20 @@ from .constraints import (
     calls_no_entry,
     changes_variables,
     has_body,
-    host_tensor,
     in_loop_of_state,
     number_temporary,
     placed,
+    remote_home,
     single_truth,
+    tensor_of_remote,
+    tensor_outside,
     type_of_state,
     uses,
     uses_variables,
     variable,
 )
 from .structured import Composite
-from .tile import CopyOp, VerticesOp
+from .tile import CopyOp, RemoteOp, VerticesOp
 
 DIALECTS: dict[str, str] = {
     "abele": "abele.dialects.abele:Abele",
@@ -114,15 +116,15 @@ def _is_users(op_name: str) -> bool:
     return op_name.partition(".")[0] not in (*DIALECTS, "builtin", "func")
 
 
-def _functions(variables: str) -> tuple[Row, ...]:
+def _functions(*variables: str) -> tuple[Row, ...]:
     """What holds of a module and its functions.
 
     Args:
-        variables: the operation that declares what a program keeps between runs.
+        variables: the operations that declare what a program keeps between runs.
     """
     return (
-        row("builtin.module", contains(variables, "func.func", users=_is_users)),
-        row(variables, inside("builtin.module")),
+        row("builtin.module", contains(*variables, "func.func", users=_is_users)),
+        row(" ".join(variables), inside("builtin.module")),
         row("func.func", inside("builtin.module"), has_body),
         row("func.call", calls_no_entry),
     )
@@ -169,8 +171,9 @@ _VARIABLES = (
     row("tile.copy tile.vertices", uses_variables, changes_variables),
     row("tile.copy", *uses(CopyOp)),
     row("tile.vertices", *uses(VerticesOp)),
-    row("tile.input", variable("writes"), changes_variables, host_tensor),
-    row("tile.output", variable("reads"), host_tensor),
+    row("tile.input tile.load", variable("writes"), changes_variables, tensor_outside),
+    row("tile.output tile.store", variable("reads"), tensor_outside),
+    row("tile.load tile.store", names("remote", "tile.remote", RemoteOp), tensor_of_remote),
     row("tile.read", variable("variable"), single_truth),
     row("control.repeat", variable("turn"), number_temporary),
 )
@@ -195,6 +198,7 @@ PARTITION = Level(
         *_on_values(LAID_OUT),
         _PARTITION_STATES,
         row("partition.state partition.constant", placed),
+        row("partition.state", remote_home),
     ),
     meaning="How it is split: tensors with layouts, and the parts of each computation.",
 )
@@ -203,12 +207,15 @@ TILE = Level(
     "tile",
     (
         row("tile"),
-        *_functions("tile.variable"),
+        *_functions("tile.variable", "tile.remote"),
         *_ON_VARIABLES,
         *_VARIABLES,
         row("tile.vertices", inside("tile.compute_set", "tile.superstep")),
         row("tile.sync", inside("tile.superstep")),
-        row("tile.copy tile.compute_set tile.input tile.output", counted("superstep")),
+        row(
+            "tile.copy tile.compute_set tile.input tile.output tile.load tile.store",
+            counted("superstep"),
+        ),
         row("tile.variable", placed),
     ),
     decisions=TILE_DECISIONS,
@@ -219,11 +226,11 @@ EXCHANGE = Level(
     "exchange",
     (
         row("exchange tile.superstep tile.read"),
-        *_functions("exchange.variable"),
+        *_functions("exchange.variable", "tile.remote"),
         *_ON_VARIABLES,
         *_VARIABLES,
         row(
-            "tile.sync tile.input tile.copy tile.output tile.vertices",
+            "tile.sync tile.input tile.load tile.copy tile.output tile.store tile.vertices",
             inside("tile.superstep", why="variables have addresses"),
             without("superstep", "the superstep around it"),
         ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
-from .tile import CopyOp, InputOp, OutputOp, VerticesOp
+from .tile import Arrival, CopyOp, Departure, LoadOp, StoreOp, VerticesOp
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,17 @@ def conflict(ops: Iterable[Operation]) -> Conflict | None:
 
 
 def _touched(op: Operation) -> tuple[set[str], set[str]] | None:
-    """The variables that an operation reads and writes; None if it is neither a transfer nor
-    vertices.
+    """The variables and remote states that an operation reads and writes; None if it is neither a
+    transfer nor vertices.
     """
     match op:
         case CopyOp() | VerticesOp():
             return set(op.sources), set(op.destinations)
-        case InputOp():
-            return set(), {op.writes.string_value()}
-        case OutputOp():
-            return {op.reads.string_value()}, set()
+        case Arrival():
+            outside = {op.remote.string_value()} if isinstance(op, LoadOp) else set[str]()
+            return outside, {op.destination}
+        case Departure():
+            outside = {op.remote.string_value()} if isinstance(op, StoreOp) else set[str]()
+            return {op.source}, outside
         case _:
             return None

@@ -7,9 +7,13 @@ the first byte of a variable's block on each tile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
+from math import prod
+from typing import Any
 
+from numpy.typing import NDArray
 from xdsl.dialects.builtin import (
     ArrayAttr,
     StringAttr,
@@ -31,12 +35,14 @@ from xdsl.irdl import (
 )
 from xdsl.traits import NoTerminator, SymbolOpInterface
 
+from ..ir.blob import Blob
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
 from ..ir.upstream import VerifyException
 from ..ir.xdsl.verified_by_form import verified_by_form
 from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
 from .blob_attr import BlobAttr
+from .dtypes import numpy_dtype
 from .partition import access_layout, verify_cut
 from .structured import Structure
 from .variable import Variable, references, symbols
@@ -250,22 +256,52 @@ class ComputeSetOp(IRDLOperation):
         )
 
 
+class Arrival(IRDLOperation):
+    """What fills a variable with a tensor that comes from outside of the tiles.
+
+    Attributes:
+        writes: the variable.
+        tensor: the shape outside, of as many elements as the variable, and of its element type.
+    """
+
+    writes = prop_def(SymbolRefAttr)
+    tensor = prop_def(TensorType)
+
+    @property
+    def destination(self) -> str:
+        """Name of the variable written."""
+        return self.writes.string_value()
+
+
+class Departure(IRDLOperation):
+    """What gives the tensor that a variable holds to something outside of the tiles.
+
+    Attributes:
+        reads: the variable.
+        tensor: the shape outside, of as many elements as the variable, and of its element type.
+    """
+
+    reads = prop_def(SymbolRefAttr)
+    tensor = prop_def(TensorType)
+
+    @property
+    def source(self) -> str:
+        """Name of the variable read."""
+        return self.reads.string_value()
+
+
 @irdl_op_definition
-class InputOp(IRDLOperation):
+class InputOp(Arrival):
     """The host writes a run's input into a variable.
 
     Example: tile.input "image" -> @image : tensor<1x3x224x224xf32>
 
     Attributes:
         host_name: what the host calls the input.
-        writes: the variable.
-        tensor: the shape at the host, of as many elements as the variable, and of its element type.
     """
 
     name = "tile.input"
     host_name = prop_def(StringAttr)
-    writes = prop_def(SymbolRefAttr)
-    tensor = prop_def(TensorType)
     assembly_format = "$host_name `->` $writes `:` $tensor attr-dict"
 
     def __init__(self, host_name: str, writes: str, tensor: TensorType):
@@ -279,21 +315,17 @@ class InputOp(IRDLOperation):
 
 
 @irdl_op_definition
-class OutputOp(IRDLOperation):
+class OutputOp(Departure):
     """The host reads a result of the run from a variable.
 
     Example: tile.output @prob -> "prob" : tensor<1x1000xf32>
 
     Attributes:
-        reads: the variable.
         host_name: what the host calls the result.
-        tensor: the shape at the host, of as many elements as the variable, and of its element type.
     """
 
     name = "tile.output"
-    reads = prop_def(SymbolRefAttr)
     host_name = prop_def(StringAttr)
-    tensor = prop_def(TensorType)
     assembly_format = "$reads `->` $host_name `:` $tensor attr-dict"
 
     def __init__(self, reads: str, host_name: str, tensor: TensorType):
@@ -301,6 +333,107 @@ class OutputOp(IRDLOperation):
             properties={
                 "reads": SymbolRefAttr(reads),
                 "host_name": StringAttr(host_name),
+                "tensor": tensor,
+            }
+        )
+
+
+@irdl_op_definition
+class RemoteOp(IRDLOperation):
+    """A state in remote memory: memory beside the chips, which no tile computes on.
+
+    Example: tile.remote @w : tensor<96xf32> = blob <"39296d74...">
+
+    Attributes:
+        sym_name: its name in loads and stores.
+        tensor: its shape and element type.
+        initial: what it holds before the first run.
+    """
+
+    name = "tile.remote"
+    sym_name = prop_def(SymbolNameConstraint())
+    tensor = prop_def(TensorType)
+    initial = prop_def(BlobAttr)
+    assembly_format = "$sym_name `:` $tensor `=` `blob` $initial attr-dict"
+    traits = traits_def(SymbolOpInterface())
+
+    def __init__(self, name: str, tensor: TensorType, initial: BlobAttr):
+        super().__init__(
+            properties={"sym_name": StringAttr(name), "tensor": tensor, "initial": initial}
+        )
+
+    @property
+    def symbol(self) -> str:
+        """Its name."""
+        return self.sym_name.data
+
+    @property
+    def first_value(self) -> NDArray[Any]:
+        """What it holds before the first run, in its own shape."""
+        return self.initial.array.reshape(self.tensor.get_shape())
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that it takes of remote memory."""
+        return self.initial.array.nbytes
+
+    def verify_(self) -> None:
+        """Check that the first value has the elements of the tensor."""
+        try:
+            dtype = numpy_dtype(self.tensor.element_type)
+        except ValueError as error:
+            raise VerifyException(f"@{self.symbol}: {error}") from None
+        found = self.initial.array
+        if found.dtype != dtype or found.size != prod(self.tensor.get_shape()):
+            raise VerifyException(
+                f"@{self.symbol}: initial value of {found.dtype} {list(found.shape)} for "
+                f"{self.tensor}"
+            )
+
+
+@irdl_op_definition
+class LoadOp(Arrival):
+    """Fill a variable with what a state in remote memory holds.
+
+    Example: tile.load @w -> @w.loaded : tensor<96xf32>
+
+    Attributes:
+        remote: the state.
+    """
+
+    name = "tile.load"
+    remote = prop_def(SymbolRefAttr)
+    assembly_format = "$remote `->` $writes `:` $tensor attr-dict"
+
+    def __init__(self, remote: str, writes: str, tensor: TensorType):
+        super().__init__(
+            properties={
+                "remote": SymbolRefAttr(remote),
+                "writes": SymbolRefAttr(writes),
+                "tensor": tensor,
+            }
+        )
+
+
+@irdl_op_definition
+class StoreOp(Departure):
+    """Let a state in remote memory hold what a variable holds.
+
+    Example: tile.store @w.new -> @w : tensor<96xf32>
+
+    Attributes:
+        remote: the state.
+    """
+
+    name = "tile.store"
+    remote = prop_def(SymbolRefAttr)
+    assembly_format = "$reads `->` $remote `:` $tensor attr-dict"
+
+    def __init__(self, reads: str, remote: str, tensor: TensorType):
+        super().__init__(
+            properties={
+                "reads": SymbolRefAttr(reads),
+                "remote": SymbolRefAttr(remote),
                 "tensor": tensor,
             }
         )
@@ -349,10 +482,13 @@ class SyncOp(IRDLOperation):
 
 PHASES: tuple[tuple[type[Operation], ...], ...] = (
     (SyncOp,),
-    (InputOp, CopyOp, OutputOp),
+    (Arrival, CopyOp, Departure),
     (VerticesOp,),
 )
 """The operations that each phase of a superstep may hold, in order."""
+
+OUTSIDE = (Arrival, Departure)
+"""The operations that move a tensor to the tiles or from them. They sync with the host."""
 
 IN_A_SUPERSTEP = tuple(kind for phase in PHASES for kind in phase)
 """The operations of a superstep. Once variables have addresses, they stand nowhere else."""
@@ -402,7 +538,7 @@ class SuperstepOp(IRDLOperation):
                 "a superstep is one sync, then moves and host traffic, then compute"
             )
         sync = self.body.block.first_op
-        host = any(isinstance(op, InputOp | OutputOp) for op in self.body.block.ops)
+        host = any(isinstance(op, OUTSIDE) for op in self.body.block.ops)
         allowed = (zone_of(host=host),) if host else (zone_of(host=host), "all")
         if isinstance(sync, SyncOp) and sync.zone.data not in allowed:
             takes = "takes part" if host else "takes no part"
@@ -432,16 +568,47 @@ class ReadOp(IRDLOperation):
 
 def written_by(op: Operation) -> list[str]:
     """The names of the variables that an operation writes; [] unless it is a copy, vertices or an
-    input.
+    arrival.
     """
     if isinstance(op, CopyOp | VerticesOp):
         return op.destinations
-    return [op.writes.string_value()] if isinstance(op, InputOp) else []
+    return [op.destination] if isinstance(op, Arrival) else []
 
 
 def written(module: Operation) -> set[str]:
     """Names of the variables that a run of a module may write."""
     return {name for op in module.walk() for name in written_by(op)}
+
+
+@dataclass(frozen=True)
+class FirstValue:
+    """What a state holds before the first run.
+
+    Attributes:
+        shape: its own.
+        blob: its elements.
+    """
+
+    shape: tuple[int, ...]
+    blob: Blob
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """The value in the state's own shape."""
+        return self.blob.array.reshape(self.shape)
+
+
+def first_values(module: Operation) -> Mapping[str, FirstValue]:
+    """The first value of each state of a module of tile or exchange, on tiles or remote, by name.
+
+    A state on tiles without a first value is not among them.
+    """
+    return {
+        op.symbol: FirstValue(op.tensor.get_shape(), op.initial.data)
+        for op in module.regions[0].block.ops
+        if isinstance(op, RemoteOp) or (isinstance(op, Variable) and op.state is not None)
+        if op.initial is not None
+    }
 
 
 Tile = Dialect(
@@ -453,6 +620,9 @@ Tile = Dialect(
         ComputeSetOp,
         InputOp,
         OutputOp,
+        RemoteOp,
+        LoadOp,
+        StoreOp,
         SyncOp,
         SuperstepOp,
         ReadOp,

@@ -59,7 +59,8 @@ class ConvertPartitionToTile(ModulePass):
     value later. A load gives the value of the state at the start of the run: a state that is also
     stored to is copied at the start of @main, unless no operation reads its old value after the
     store. A stored value is computed directly into the state if no operation needs the old value.
-    Vertex sets that round by random words of the workers get a state that holds the generators.
+    States in remote memory are loaded to variables, and stored from variables. Vertex sets that
+    round by random words of the workers get a state that holds the generators.
     """
 
     name = "convert-partition-to-tile"
@@ -97,5 +98,5 @@ def convert_to_tile(module: ModuleOp, patterns: Patterns[ToTile] = PATTERNS) -> 
     give_generators(module, new)
     first = new.block.first_op
     assert first is not None
-    new.block.insert_ops_before(new.variables, first)
+    new.block.insert_ops_before([*new.remote.values(), *new.variables], first)
     replace_body(module, new.block)

@@ -56,7 +56,7 @@ def _zone(group: Sequence[Operation], variables: Mapping[str, Variable], chip_ti
     Args:
         chip_tiles: the tiles of a chip; 0 if there is one chip.
     """
-    host = any(isinstance(op, tile.InputOp | tile.OutputOp) for op in group)
+    host = any(isinstance(op, tile.OUTSIDE) for op in group)
     copies = (op for op in group if isinstance(op, tile.CopyOp))
     between = bool(chip_tiles) and any(goes_between(op, variables, chip_tiles) for op in copies)
     return tile.zone_of(host=host, chips=between)
@@ -105,13 +105,15 @@ def _name(last: Operation) -> str:
         return last.sym_name.data
     if isinstance(last, tile.InputOp | tile.OutputOp):
         return "host"
+    if isinstance(last, tile.LoadOp | tile.StoreOp):
+        return "remote"
     return origin(last) or "exchange"
 
 
 def _check_at_once(group: Sequence[Operation]) -> None:
     """Raise InputError if the operations of a group cannot share a superstep."""
     for op in group:
-        if not isinstance(op, tile.ComputeSetOp | tile.CopyOp | tile.InputOp | tile.OutputOp):
+        if not isinstance(op, (tile.ComputeSetOp, tile.CopyOp, *tile.OUTSIDE)):
             raise InputError(f"{op.name} at {place(op)}: cannot be part of a superstep")
     found = conflict(group)
     if found is not None:

@@ -31,8 +31,8 @@ class ScheduleSupersteps(ModulePass):
     """Number the supersteps: copies, together with the compute set that follows them.
 
     tile -> tile. Operations stay in order. No copy reads or writes a variable that another copy of
-    the same superstep writes. Inputs and outputs have supersteps of their own, since those sync
-    with the host. Blocks with operations that are numbered already are left unchanged.
+    the same superstep writes. Inputs, outputs, loads and stores have supersteps of their own, since
+    those sync with the host. Blocks with operations that are numbered already are left unchanged.
     """
 
     name = "schedule-supersteps"
@@ -66,7 +66,7 @@ def _number(block: Block) -> None:
         elif isinstance(op, tile.ComputeSetOp):
             reads, writes = set[str](), set[str]()
             fresh = step.computes or step.host is not None
-        elif isinstance(op, tile.InputOp | tile.OutputOp):
+        elif isinstance(op, tile.OUTSIDE):
             reads, writes = set[str](), set[str]()
             fresh = step.host is not type(op)
         else:
@@ -77,5 +77,5 @@ def _number(block: Block) -> None:
         step.read |= reads
         step.written |= writes
         step.computes = isinstance(op, tile.ComputeSetOp)
-        step.host = type(op) if isinstance(op, tile.InputOp | tile.OutputOp) else None
+        step.host = type(op) if isinstance(op, tile.OUTSIDE) else None
         op.attributes[SUPERSTEP] = IntegerAttr(index, i64)

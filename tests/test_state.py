@@ -17,6 +17,8 @@ from abele.passes.pipelines import PASSES, pipeline
 
 from .strategies import context
 
+REMOTE_HOME = ' {home = "remote"}'
+
 ADD = "(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>"
 
 PROGRAMS = {
@@ -113,26 +115,32 @@ PRODUCT = """
 """.replace("tensor<4xf32>", "tensor<2x2xf32>")
 
 
+@pytest.mark.parametrize("remote", ["", "s", "st"])
 @pytest.mark.parametrize("tiles", [1, 2])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_all_levels_agree_on_state(name: str, tiles: int):
-    check_levels(PROGRAMS[name], (4,), tiles)
+def test_all_levels_agree_on_state(name: str, tiles: int, remote: str):
+    check_levels(PROGRAMS[name], (4,), tiles, remote)
 
 
 @pytest.mark.parametrize("tiles", [1, 2])
 def test_all_levels_agree_on_a_state_that_is_multiplied(tiles: int):
     check_levels(PRODUCT, (2, 2), tiles)
+    check_levels(PRODUCT, (2, 2), tiles, "s")
 
 
-def check_levels(body: str, shape: tuple[int, ...], tiles: int) -> None:
-    """Run @main(%x) with states @s and @t at every level, the last one strictly, and compare."""
+def check_levels(body: str, shape: tuple[int, ...], tiles: int, remote: str = "") -> None:
+    """Run @main(%x) with states @s and @t at every level, the last one strictly, and compare.
+
+    Args:
+        remote: the states whose home is remote memory.
+    """
     made, target = context(), f"tiny:{tiles}"
     ramp = np.arange(4, dtype=np.float32).reshape(shape)
     type_ = f"tensor<{'x'.join(map(str, shape))}xf32>"
     digests = [made.blobs.add(ramp + 3 * i).digest for i in range(2)]
     module = parse_module(
         "".join(
-            f'nn.state @{name} : {type_} = <"{digest}">\n'
+            f'nn.state @{name} : {type_} = <"{digest}">{REMOTE_HOME * (name in remote)}\n'
             for name, digest in zip("st", digests, strict=True)
         )
         + f"func.func @main(%x: {type_}) -> {type_} {{ {body} }}",
@@ -149,6 +157,9 @@ def check_levels(body: str, shape: tuple[int, ...], tiles: int) -> None:
             machine = Machine(module, resolve_target(target), strict=True)
             machine.load()
             states = [v for v, op in machine.variables.items() if op.state is not None]
+            used = {name for name in remote if f"@{name} :" in body}
+            assert machine.remote_states.keys() == used
+            states += machine.remote_states
             found.append((machine.run(inputs)["out0"], {v: machine.read(v) for v in states}))
         else:
             run = (run_partition if level == PARTITION else run_tile)(module, inputs)

@@ -15,7 +15,15 @@ from xdsl.ir import Block, Operation
 
 from ...dialects import control
 from ...dialects.exchange import VariableOp
-from ...dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
+from ...dialects.tile import (
+    Arrival,
+    CopyOp,
+    Departure,
+    OutputOp,
+    ReadOp,
+    SuperstepOp,
+    VerticesOp,
+)
 from ...ir.well_known import ENTRY
 from ..prices.price import callee_of
 from .in_place import is_in_place
@@ -203,13 +211,13 @@ class _Walk:
         self.phase += PHASES
         self.flow.supersteps += 1
         for op in step.body.block.ops:
-            if isinstance(op, OutputOp):
-                self._touch(exchange, op, step, [op.reads.string_value()], [])
-                given = self._output.get(op.host_name.data)
+            if isinstance(op, Departure):
+                self._touch(exchange, op, step, [op.source], [])
+                given = self._output.get(op.host_name.data) if isinstance(op, OutputOp) else None
                 if given is not None:
                     exchange.writes.append(self._write(Access(given, exchange.phase, op, step)))
-            elif isinstance(op, InputOp):
-                self._touch(exchange, op, step, [], [op.writes.string_value()])
+            elif isinstance(op, Arrival):
+                self._touch(exchange, op, step, [], [op.destination])
             elif isinstance(op, CopyOp | VerticesOp):
                 phase = compute if isinstance(op, VerticesOp) else exchange
                 self._touch(phase, op, step, op.sources, op.destinations)

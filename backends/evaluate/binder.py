@@ -21,11 +21,11 @@ from ..tile_rows import row_bytes
 from .bind import calls_of_copy, calls_of_vertices
 from .blocks import Blocks, read_blocks, write_blocks
 
-Give = Callable[[tile.InputOp], Array]
-"""Returns the tensor that the host gives for an input."""
+Give = Callable[[tile.Arrival], Array]
+"""Returns the tensor that comes from outside: from the host, or from remote memory."""
 
-Take = Callable[[tile.OutputOp, Array], None]
-"""Gives the values of an output to the host, in its variable's viewed shape."""
+Take = Callable[[tile.Departure, Array], None]
+"""Gives values to the host or to remote memory, in their variable's viewed shape."""
 
 
 class Binder:
@@ -74,9 +74,9 @@ class Binder:
         for step in steps:
             found.update(self.superstep(step))
             for op in step.body.block.ops:
-                if isinstance(op, tile.InputOp):
+                if isinstance(op, tile.Arrival):
                     found[op] = self.input(op, give)
-                elif isinstance(op, tile.OutputOp):
+                elif isinstance(op, tile.Departure):
                     found[op] = self.output(op, take)
         return found
 
@@ -91,21 +91,21 @@ class Binder:
                 found[op] = calls_of_vertices(op, *known)
         return found
 
-    def input(self, op: tile.InputOp, give: Give) -> list[Call]:
-        """The calls that write the host's tensor for an input into its variable."""
+    def input(self, op: tile.Arrival, give: Give) -> list[Call]:
+        """The calls that write a tensor from outside into its variable."""
 
         def write(blocks: Blocks) -> None:
             write_blocks(give(op), blocks)
 
-        return [(write, (self.blocks[op.writes.string_value()],))]
+        return [(write, (self.blocks[op.destination],))]
 
-    def output(self, op: tile.OutputOp, take: Take) -> list[Call]:
-        """The calls that give the value of an output's variable to the host."""
+    def output(self, op: tile.Departure, take: Take) -> list[Call]:
+        """The calls that give the value of a variable to the outside."""
 
         def read(blocks: Blocks) -> None:
             take(op, read_blocks(blocks))
 
-        return [(read, (self.blocks[op.reads.string_value()],))]
+        return [(read, (self.blocks[op.source],))]
 
     def load(self, name: str, values: NDArray[np.generic]) -> None:
         """Write a variable's initial value."""

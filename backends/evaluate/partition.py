@@ -134,7 +134,11 @@ class _Evaluator:
         return [_filled(partition_type(number), np.array(iteration, np.int32))]
 
     def load(self, op: partition.LoadOp, operands: list[Stacked]) -> Sequence[Stacked]:
-        return [self.before[op.state.string_value()]]
+        held, type = self.before[op.state.string_value()], partition_type(op.result)
+        if held.blocks.layout == type.layout.data.stacked:
+            return [held]
+        # Remote memory holds elements, and a load may lay them out in any way.
+        return [_filled(type, held.values)]
 
     def store(self, op: partition.StoreOp, operands: list[Stacked]) -> Sequence[Stacked]:
         self.states[op.state.string_value()] = operands[0]

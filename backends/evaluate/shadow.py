@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects.exchange import VariableOp
-from ...dialects.tile import CopyOp, OutputOp, SuperstepOp, VerticesOp, written_by
+from ...dialects.tile import CopyOp, Departure, SuperstepOp, VerticesOp, written_by
 from ...ir.geometry.blocks import block_view, owner_classes
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.provenance import origin, place
@@ -258,4 +258,4 @@ def _who(op: Operation) -> str:
 def _read(op: Operation) -> list[str]:
     if isinstance(op, CopyOp | VerticesOp):
         return op.sources
-    return [op.reads.string_value()] if isinstance(op, OutputOp) else []
+    return [op.source] if isinstance(op, Departure) else []

@@ -59,6 +59,15 @@ class _Evaluator:
         self.scratch = Scratch()
         self.bound: dict[Operation, list[Call]] = {}
         self.variables = {op.symbol: op for op in module.ops if isinstance(op, tile.VariableOp)}
+        self.remote: dict[str, Array] = {}
+        for op in module.ops:
+            if isinstance(op, tile.RemoteOp):
+                given = (
+                    host_tensor(state, op.symbol, op.tensor, "state")
+                    if op.symbol in state
+                    else None
+                )
+                self.remote[op.symbol] = op.first_value if given is None else given
         self.blocks: dict[str, Blocks] = {}
         for name, variable in self.variables.items():
             self.blocks[name] = blocks = stacked_blocks(variable.placed, variable.tensor)
@@ -66,7 +75,8 @@ class _Evaluator:
                 write_blocks(host_tensor(state, name, variable.tensor, "state"), blocks)
             elif variable.initial is not None:
                 write_blocks(variable.initial.array, blocks)
-        unknown = [n for n in state if n not in self.variables or not self.variables[n].state]
+        known = {n for n, v in self.variables.items() if v.state} | self.remote.keys()
+        unknown = [n for n in state if n not in known]
         if unknown:
             raise InputError(f'no state "{min(unknown)}"')
         self.walker: Walker[bool] = Walker(module, self.execute, bool, number=self.number)
@@ -74,7 +84,7 @@ class _Evaluator:
     def run(self) -> Run:
         self.walker.call(ENTRY)
         state = {n: self.read(n) for n, v in self.variables.items() if v.state is not None}
-        return Run(self.outputs, state)
+        return Run(self.outputs, state | self.remote)
 
     def read(self, name: str) -> Array:
         return tensor_of(read_blocks(self.blocks[name]), self.variables[name].tensor.get_shape())
@@ -132,6 +142,15 @@ class _Evaluator:
         self.outputs[op.host_name.data] = tensor_of(values, op.tensor.get_shape())
         return []
 
+    def load(self, op: tile.LoadOp) -> Sequence[bool]:
+        write_blocks(self.remote[op.remote.string_value()], self.blocks[op.destination])
+        return []
+
+    def store(self, op: tile.StoreOp) -> Sequence[bool]:
+        values = read_blocks(self.blocks[op.source])
+        self.remote[op.remote.string_value()] = tensor_of(values, op.tensor.get_shape())
+        return []
+
     def predicate(self, op: tile.ReadOp) -> Sequence[bool]:
         return [bool(np.reshape(self.read(op.variable.string_value()), ()))]
 
@@ -144,5 +163,7 @@ _EXECUTE: dict[type[Operation], Callable[..., Sequence[bool]]] = {
     tile.CopyOp: _Evaluator.copy,
     tile.InputOp: _Evaluator.input,
     tile.OutputOp: _Evaluator.output,
+    tile.LoadOp: _Evaluator.load,
+    tile.StoreOp: _Evaluator.store,
     tile.ReadOp: _Evaluator.predicate,
 }

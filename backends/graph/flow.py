@@ -9,7 +9,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ...dialects import control
-from ...dialects.tile import ComputeSetOp, CopyOp, InputOp, SuperstepOp, VerticesOp
+from ...dialects.tile import Arrival, ComputeSetOp, CopyOp, SuperstepOp, VerticesOp
 from ...dialects.variable import Variable
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
@@ -86,8 +86,8 @@ class Flow:
                 state[op.destination] = (
                     self.contents.moved(held, op.spaces) if op.spaces else held[0]
                 )
-            case InputOp():
-                state[op.writes.string_value()] = self.contents.made(op)
+            case Arrival():
+                state[op.destination] = self.contents.made(op)
             case SuperstepOp() | ComputeSetOp():
                 self._block(op.body.block, state, calling)
             case control.IfOp():
@@ -153,8 +153,8 @@ class Flow:
                 match op:
                     case VerticesOp() | CopyOp():
                         found.update(op.sources, op.destinations)
-                    case InputOp():
-                        found.add(op.writes.string_value())
+                    case Arrival():
+                        found.add(op.destination)
                     case func.CallOp() if op.callee.string_value() in self.functions:
                         found |= self._names(self.functions[op.callee.string_value()].body.block)
                     case _:

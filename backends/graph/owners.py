@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from xdsl.ir import Operation
 
-from ...dialects.tile import InputOp, VerticesOp
+from ...dialects.tile import Arrival, VerticesOp
 from ...dialects.variable import Variable
 from ...ir.geometry.blocks import moved_piece
 from ...ir.geometry.overlap import without_fill
@@ -150,7 +150,7 @@ class Owners:
 
     def _variable(self, source: Operation) -> Variable:
         """The variable that a host input writes, or that holds a first value itself."""
-        if isinstance(source, InputOp):
+        if isinstance(source, Arrival):
             return self.variables[source.writes.string_value()]
         assert isinstance(source, Variable)
         return source

@@ -69,11 +69,9 @@ class FastBinder(Binder):
             generators=generators_of(op, self.variables, self.blocks),
         )
 
-    def input(self, op: tile.InputOp, give: Give) -> list[Call]:
-        """The calls that copy the host's tensor for an input into its variable, through a separate
-        array.
-        """
-        blocks = self.blocks[op.writes.string_value()]
+    def input(self, op: tile.Arrival, give: Give) -> list[Call]:
+        """The calls that copy a tensor from outside into its variable, through a separate array."""
+        blocks = self.blocks[op.destination]
         held = np.empty(blocks.layout.shape, blocks.placed.dtype)
 
         def fill(held: Array) -> None:
@@ -81,9 +79,9 @@ class FastBinder(Binder):
 
         return [(fill, (held,)), *bind_copy([dense_blocks(held)], None, blocks, self.scratch)]
 
-    def output(self, op: tile.OutputOp, take: Take) -> list[Call]:
-        """The calls that copy a variable's value into an array, and give that to the host."""
-        blocks = self.blocks[op.reads.string_value()]
+    def output(self, op: tile.Departure, take: Take) -> list[Call]:
+        """The calls that copy a variable's value into an array, and give that to the outside."""
+        blocks = self.blocks[op.source]
         if not blocks.layout.is_partition:
             return super().output(op, take)
         held = np.empty(blocks.layout.shape, blocks.placed.dtype)

@@ -75,13 +75,13 @@ class MixedBinder(FusedBinder):
                     pass
         return found
 
-    def input(self, op: tile.InputOp, give: Give) -> list[Call]:
-        """The calls that write the host's tensor for an input."""
+    def input(self, op: tile.Arrival, give: Give) -> list[Call]:
+        """The calls that write a tensor from outside into its variable."""
         kind = Binder if self._way(op) is CallKind.NUMPY else FastBinder
         return kind.input(self, op, give)
 
-    def output(self, op: tile.OutputOp, take: Take) -> list[Call]:
-        """The calls that give a variable's value to the host."""
+    def output(self, op: tile.Departure, take: Take) -> list[Call]:
+        """The calls that give a variable's value to the outside."""
         kind = Binder if self._way(op) is CallKind.NUMPY else FastBinder
         return kind.output(self, op, take)
 

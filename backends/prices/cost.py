@@ -14,7 +14,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...ir.support.arrays import integers
+from ...ir.support.arrays import Integers, integers
 from ..codelets.loops import ASSUMED_LOOP, Loop
 from ..codelets.scalar import loops_of
 from ..fabrics.traffic import Traffic
@@ -83,6 +83,13 @@ def sync_cycles(target: Target, zone: str = "internal") -> int:
 def host_cycles(moved_bytes: int, target: Target) -> int:
     """Cycles until bytes have come from the host or gone to it, while nothing else happens."""
     return ceil(moved_bytes / target.host.bytes_per_cycle)
+
+
+def remote_cycles(moved_bytes: Integers, target: Target) -> Integers:
+    """Cycles until bytes of a chip have come from remote memory or gone there; 0 for no bytes."""
+    remote, clock = target.remote, target.clock_hz
+    moving = np.ceil(moved_bytes / (remote.gbytes_per_s * 1e9) * clock).astype(np.int64)
+    return np.where(moved_bytes > 0, moving + ceil(remote.latency_ns * 1e-9 * clock), 0)
 
 
 # Elementwise work.

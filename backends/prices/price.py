@@ -12,7 +12,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ...dialects import control, exchange
-from ...dialects.tile import CopyOp, SuperstepOp, SyncOp, VerticesOp
+from ...dialects.tile import Arrival, CopyOp, LoadOp, StoreOp, SuperstepOp, SyncOp, VerticesOp
 from ...dialects.variable import Variable
 from ...ir.geometry.fragments import fragments
 from ...ir.geometry.layout import Layout
@@ -105,7 +105,8 @@ def price(module: ModuleOp, target: Target) -> tuple[SuperstepPrice, ...]:
     """The price of every superstep of an exchange module, in the order of its text.
 
     A repeat's body counts once per iteration, and a function once per call. A while's test and body
-    count once. Of an if, the more expensive branch counts. Traffic with the host is not part of it.
+    count once. Of an if, the more expensive branch counts. Traffic with the host is not part of it;
+    loads from remote memory and stores to it are.
     Messages are charged by their bytes and by the fragments that they travel in, and copies within
     a tile as one contiguous copy per source. What only carries the numbers of stochastic roundings
     costs nothing (see words.py).
@@ -252,19 +253,19 @@ def superstep_price(
     """
     charge = no_charge(max(target.tiles, last_tile(step, variables)))
     for op in step.body.block.ops:
-        if isinstance(op, CopyOp | VerticesOp):
+        if isinstance(op, CopyOp | VerticesOp | LoadOp | StoreOp):
             charge_operation(op, variables, target, charge, free)
     return charged_price(step, charge, target, free)
 
 
 def charge_operation(
-    op: CopyOp | VerticesOp,
+    op: CopyOp | VerticesOp | LoadOp | StoreOp,
     variables: Mapping[str, Variable],
     target: Target,
     charge: Charge,
     free: Container[Operation] = (),
 ) -> None:
-    """Add what each tile does for a copy or a compute set.
+    """Add what each tile does for a copy, a compute set, a load or a store.
 
     Args:
         free: operations that cost nothing.
@@ -273,6 +274,8 @@ def charge_operation(
         return
     if isinstance(op, CopyOp):
         charge_copy(op, variables, target, charge)
+    elif isinstance(op, LoadOp | StoreOp):
+        charge_remote(op, variables, target, charge)
     else:
         charge_vertices(op, variables, target, charge)
 
@@ -330,7 +333,7 @@ def busiest_of(charge: Charge, target: Target) -> Busiest:
 
 def charged_exchange(charge: Charge, target: Target) -> Integers:
     """The cycles in which each tile exchanges: (tiles,)."""
-    return cost.exchange_cycles(charge.traffic, target)
+    return cost.exchange_cycles(charge.traffic, target) + cost.remote_cycles(charge.remote, target)
 
 
 def zone_of_step(step: SuperstepOp) -> str:
@@ -383,22 +386,25 @@ class Charge:
         traffic: what tiles send each other.
         compute: cycles.
         crowded: further cycles if all indices of a lookup name rows of the tile.
+        remote: bytes that the tile's chip moves from remote memory and to it.
     """
 
     traffic: Traffic
     compute: Integers
     crowded: Integers
+    remote: Integers
 
     def add(self, other: Charge) -> None:
         """Add what other operations do in the same superstep."""
         self.traffic.add(other.traffic)
         self.compute[:] += other.compute
         self.crowded[:] += other.crowded
+        self.remote[:] += other.remote
 
 
 def no_charge(tiles: int) -> Charge:
     """The charge of tiles that do nothing yet."""
-    return Charge(Traffic.none(tiles), np.zeros(tiles, np.int64), np.zeros(tiles, np.int64))
+    return Charge(Traffic.none(tiles), *(np.zeros(tiles, np.int64) for _ in range(3)))
 
 
 def updates_in_place(op: VerticesOp, variables: Mapping[str, Variable]) -> bool:
@@ -439,6 +445,25 @@ def charge_vertices(
     if work.structure.space.relations:
         crowded = cells_cycles(replace(work, lookups="together"), plan) - cycles
         charge.crowded[own] += crowded.transpose(order).ravel()
+
+
+def charge_remote(
+    op: LoadOp | StoreOp, variables: Mapping[str, Variable], target: Target, charge: Charge
+) -> None:
+    """Add the bytes that each chip moves from remote memory or to it.
+
+    A chip moves the elements that its tiles hold. Those that several of its tiles hold cross its
+    link once. Raises InputError for an unknown variable.
+    """
+    name = op.destination if isinstance(op, Arrival) else op.source
+    if name not in variables:
+        raise InputError(f"{op.name} at {place(op)}: no variable @{name}")
+    variable = variables[name]
+    cells = np.zeros(len(charge.remote), np.int64)
+    cells[variable.placed.tiles.rows] = block_sizes(variable.placed) * variable.dtype.itemsize
+    chip = np.arange(len(cells)) // target.tiles_per_chip
+    own = np.bincount(chip, cells).astype(np.int64)
+    charge.remote[:] += np.minimum(own, variable.tensor_bytes)[chip]
 
 
 def charge_copy(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ...dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ...dialects.tile import CopyOp, LoadOp, StoreOp, SuperstepOp, VerticesOp
 from ...ir.support.arrays import Integers
 from ...ir.upstream import ModuleOp
 from ..target import Target
@@ -85,12 +85,16 @@ def _charges(module: ModuleOp, target: Target) -> Iterator[StepCharge]:
             continue
         tiles = max(target.tiles, last_tile(step, variables))
         alone: list[tuple[Charged, Charge]] = []
+        remote: list[Charge] = []
         for op in step.body.block.ops:
-            if isinstance(op, Charged):
+            if isinstance(op, Charged | LoadOp | StoreOp):
                 charge = no_charge(tiles)
                 charge_operation(op, variables, target, charge, free)
-                alone.append((op, charge))
-        whole = _sum([charge for _, charge in alone], tiles)
+                if isinstance(op, Charged):
+                    alone.append((op, charge))
+                else:
+                    remote.append(charge)
+        whole = _sum([*(charge for _, charge in alone), *remote], tiles)
         exchange = charged_exchange(whole, target)
         price = charged_price(step, whole, target, free)
         yield StepCharge(step, price, whole, exchange, tuple(_parts(alone, price, target)))

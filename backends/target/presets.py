@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 _UNITS = "poplibs ConvPartial1x1Out.cpp, 8 on the first IPU"
 _RESERVED = "code, stacks, vertex state, exchange code"
+_CARD = "assumed: a PCIe card has no DRAM of its own, and the host's is not counted"
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,15 @@ _CHIPS: Mapping[str, Mapping[str, Own]] = {
         "copy.staging_workers": Own(
             1, "assumed: one worker copies; within 10 % of four measured phases"
         ),
+        "remote.gbytes": Own(0.0, _CARD),
         "amp.float16_float16.units": Own(8, f"published: {_UNITS}"),
         "amp.float16_float32.units": Own(8, f"published: {_UNITS}"),
         "amp.float32_float32.units": Own(8, "published: arithmetic, 31.1 TFLOP/s of 1216 tiles"),
     },
     "mk2": {},
     "bow": {
-        "clock_hz": Own(1.85e9, "published: arithmetic, 350 TFLOP/s of 1472 tiles and 64 MACs")
+        "clock_hz": Own(1.85e9, "published: arithmetic, 350 TFLOP/s of 1472 tiles and 64 MACs"),
+        "remote.gbytes": Own(64.0, "published: Bow-2000 data sheet, up to 256 GB for four chips"),
     },
     # IPU21: Mk2 at 1.5 GHz with 8-bit float units, twice the MACs of float16.
     "c600": {
@@ -56,6 +59,7 @@ _CHIPS: Mapping[str, Mapping[str, Own]] = {
         "exchange.send_cycles": Own(2, "published: ipu-stack ipu21/costs.rs"),
         "exchange.receive_cycles": Own(2, "published: ipu-stack ipu21/costs.rs"),
         "exchange.place_cycles": Own(1, "published: ipu-stack ipu21/costs.rs"),
+        "remote.gbytes": Own(0.0, _CARD),
         "amp.float8_float16.units": Own(16, "published: arithmetic, 560 TFLOP/s, ByteMLPerf"),
         "amp.float8_float16.in_grain": Own(32, "published: 32 weights a unit, poplibs"),
     },

@@ -38,9 +38,11 @@ from ..facts import (
     Memory,
     Outer,
     Reduction,
+    Remote,
     Rounding,
     Slic,
     Sorting,
+    Storage,
     Unit,
     Vector,
     fact,
@@ -102,6 +104,8 @@ class Target:
     copy: Copy = field(default=Copy())
     rounding: Rounding = field(default=Rounding())
     host: Host = field(default=Host())
+    storage: Storage = field(default=Storage())
+    remote: Remote = field(default=Remote())
     measuring: Measuring = field(default=Measuring())
     fitted: Fitted = field(default=Fitted())
 

@@ -81,7 +81,8 @@ class StateOp(IRDLOperation):
         elements.
         """
         _check_blob(self.value, self.elements)
-        verify_home(self, f"@{self.sym_name.data}", self.elements.get_shape())
+        name = f"@{self.sym_name.data}"
+        verify_home(self, name, self.elements.get_shape(), may_be_remote=True)
 
 
 @irdl_op_definition

@@ -126,10 +126,10 @@ class _Clock:
             case tile.ComputeSetOp():
                 for vertices in op.body.block.ops:
                     self.touched(vertices)
-            case tile.InputOp():
-                self.touch([], [op.writes.string_value()])
-            case tile.OutputOp():
-                self.touch([op.reads.string_value()], [])
+            case tile.Arrival():
+                self.touch([], [op.destination])
+            case tile.Departure():
+                self.touch([op.source], [])
             case _:
                 pass
 
@@ -149,7 +149,7 @@ class _Clock:
                 self.calls.leave(before)
         elif isinstance(op, tile.ReadOp):
             self.touch([op.variable.string_value()], [])
-        elif isinstance(op, tile.CopyOp | tile.ComputeSetOp | tile.InputOp | tile.OutputOp):
+        elif isinstance(op, (tile.CopyOp, tile.ComputeSetOp, *tile.OUTSIDE)):
             raise InputError(f"{op.name} at {place(op)}: no superstep; run schedule-supersteps")
         start, outer = self.now, self.enclosing
         self.enclosing = (*outer, op)

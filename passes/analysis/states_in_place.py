@@ -69,6 +69,39 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
     return StatesInPlace(frozenset(uncopied), written)
 
 
+def loaded_first(module: ModuleOp, entry: str) -> frozenset[str]:
+    """The states that a run stores to only after all loads of it, in program order.
+
+    Loads and stores are in the entry function, or in a loop of runs in it. One in a branch or in
+    another loop counts as the whole branch or loop.
+    """
+    ops = [op for op in module.walk() if isinstance(op, partition.LoadOp | partition.StoreOp)]
+    main = next(
+        op.body.block
+        for op in module.body.block.ops
+        if isinstance(op, func.FuncOp) and op.sym_name.data == entry
+    )
+    last: dict[str, int] = {}
+    first: dict[str, int] = {}
+    elsewhere: set[str] = set()
+    positions: dict[Block, dict[Operation, int]] = {}
+    for op in ops:
+        run, name = run_around(op), op.state.string_value()
+        block = main if run is None else run.body.block
+        if block not in positions:
+            positions[block] = {each: i for i, each in enumerate(block.ops)}
+        at = _position(op, positions[block])
+        if at is None:
+            elsewhere.add(name)
+        elif isinstance(op, partition.LoadOp):
+            last[name] = max(last.get(name, at), at)
+        else:
+            first[name] = min(first.get(name, at), at)
+    return frozenset(
+        name for name, at in first.items() if name not in elsewhere and last.get(name, -1) < at
+    )
+
+
 def _position(op: Operation, position: Mapping[Operation, int]) -> int | None:
     """The position of an operation, or of the nearest operation around it that has one; None if
     none has.

@@ -15,18 +15,20 @@ def convert_state(op: nn.StateOp, new: ToPartition) -> None:
 
 
 def convert_load(op: nn.LoadOp, new: ToPartition) -> None:
-    """`nn.load @w` becomes `partition.load @w`, in the layout of the state."""
+    """`nn.load @w` becomes `partition.load @w`, in the layout of the state, or of the first reader
+    if the state is in remote memory."""
     load = partition.LoadOp(op.state.string_value(), new.types.stored(op))
     new.add(load)
     new.become(op, [load.result])
 
 
 def convert_store(op: nn.StoreOp, new: ToPartition) -> None:
-    """`nn.store %0, @w` becomes `partition.store %1 -> @w`, where %1 is %0 in the state's
-    layout."""
-    home = new.types.stored(op).layout.data
-    value = new.in_layout(new.values[op.stored], home, "store")
-    new.add(partition.StoreOp(value, op.state.string_value()))
+    """`nn.store %0, @w` becomes `partition.store %1 -> @w`, where %1 is %0 in the state's layout,
+    or in its own layout if the state is in remote memory."""
+    value, name = new.values[op.stored], op.state.string_value()
+    if name not in new.types.homes.remote:
+        value = new.in_layout(value, new.types.stored(op).layout.data, "store")
+    new.add(partition.StoreOp(value, name))
 
 
 def convert_constant(op: nn.ConstantOp, new: ToPartition) -> None:

@@ -61,14 +61,21 @@ class Types:
         return laid_out(tensor, self.homes.argument(value, tensor))
 
     def state(self, op: nn.StateOp) -> PartitionTensor:
-        """A state lies at its home."""
+        """A state lies at its home. In remote memory it has no layout, and linear order stands for
+        that."""
         tensor = TensorType(element_type(op.value.array.dtype), op.value.array.shape)
         return laid_out(tensor, self.homes.states[op.sym_name.data])
 
     def stored(self, op: nn.LoadOp | nn.StoreOp) -> PartitionTensor:
-        """A value is loaded from, and stored to, the home of its state."""
+        """A value is loaded from, and stored to, the home of its state.
+
+        From remote memory it is loaded near the tiles on which its first reader wants it.
+        """
         value = op.result if isinstance(op, nn.LoadOp) else op.stored
-        return laid_out(tensor_of(value), self.homes.states[op.state.string_value()])
+        name, tensor = op.state.string_value(), tensor_of(value)
+        if name in self.homes.remote and isinstance(op, nn.LoadOp):
+            return laid_out(tensor, self.homes.argument(value, tensor))
+        return laid_out(tensor, self.homes.states[name])
 
     def constant(self, op: nn.ConstantOp) -> PartitionTensor:
         """A constant lies at its home."""

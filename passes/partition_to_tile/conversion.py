@@ -40,6 +40,7 @@ class ToTile(Conversion):
         functions: the signatures, by name.
         written: the variables in which values are computed, if not in ones of their own.
         before: the variables with the old values of states, by the name of the state.
+        remote: the states in remote memory, by name.
         began: the loop of runs whose iterations begin with these old values; None if the run does.
     """
 
@@ -52,6 +53,7 @@ class ToTile(Conversion):
         self.functions: dict[str, Signature] = {}
         self.written: dict[SSAValue, str] = {}
         self.before: dict[str, str] = {}
+        self.remote: dict[str, tile.RemoteOp] = {}
         self.began: dict[str, control.RepeatOp | None] = {}
 
     # Variables

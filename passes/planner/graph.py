@@ -5,7 +5,8 @@ layout has a slot:
 
 - the result of an operator;
 - the home of a state or constant, which the first operator that computes with it places;
-- an input of the program, which is placed near the tiles where its first operator wants it;
+- an input of the program, or a value from remote memory, which is placed near the tiles where its
+  first operator wants it;
 - a value whose layout is not decided, which is in linear order.
 
 A reshaped value, a value that a loop carries and the result of a branch share the slot of their
@@ -29,7 +30,7 @@ from ...backends.target import Target
 from ...dialects import control, nn
 from ...dialects.abele import Plan, PlanAttr
 from ...dialects.dtypes import numpy_dtype
-from ...dialects.home import Home, home_of
+from ...dialects.home import Home, home_of, is_remote
 from ...dialects.structured import Movement, Reinterpretation, Structured
 from ...ir.geometry.layout import Layout, linear_layout, replicated_layout
 from ...ir.upstream import ModuleOp
@@ -205,6 +206,7 @@ class _Reader:
         reached: the slots of inputs that an operator has read.
         alone, given: as for read_graph.
         asked: by key, the operation whose attributes require a home.
+        remote: the names of the states in remote memory.
     """
 
     module: ModuleOp
@@ -233,6 +235,7 @@ class _Reader:
     here: Function = field(default_factory=Function)
     times: int = 1
     asked: dict[object, Operation] = field(default_factory=dict[object, Operation])
+    remote: frozenset[str] = frozenset()
 
     def read(self) -> PlanningGraph:
         """Read the whole module."""
@@ -247,6 +250,11 @@ class _Reader:
             for op in self.module.body.block.ops
             if isinstance(op, nn.StateOp) and home_of(op) is not None
         }
+        self.remote = frozenset(
+            op.sym_name.data
+            for op in self.module.body.block.ops
+            if isinstance(op, nn.StateOp) and is_remote(op)
+        )
         self.order = {op: i for i, op in enumerate(self.module.walk())}
         times = _executions(functions)
         for name, op in functions.items():
@@ -436,8 +444,13 @@ class _Reader:
             self.aliases.add(op.results[0])
             return
         match op:
+            case nn.LoadOp() if op.state.string_value() in self.remote:
+                # It comes like an input of the program, to wherever its first reader wants it.
+                self.inputs[op.result] = op.result
             case nn.LoadOp():
                 self._keep(op.result, op.state.string_value())
+            case nn.StoreOp() if op.state.string_value() in self.remote:
+                pass
             case nn.ConstantOp():
                 self._keep(op.result, op.result)
                 if home_of(op) is not None:

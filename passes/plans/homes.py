@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...backends.target import Target
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
-from ...dialects.home import home_of
+from ...dialects.home import home_of, is_remote
 from ...dialects.structured import Reinterpretation, Structured
 from ...ir.geometry.layout import Layout, linear_layout, placement, replicated_layout
 from ...ir.provenance import place
@@ -53,12 +53,18 @@ class Homes:
             (name := op.sym_name.data): self._home(
                 op.value.array.shape,
                 op.value.array.dtype.itemsize,
-                loads.get(name, []),
+                [] if name in self.remote else loads.get(name, []),
                 must_be_source=name in stored,
                 asked=_asked(op),
             )
             for op in states
         }
+
+    @cached_property
+    def remote(self) -> frozenset[str]:
+        """The states whose home is remote memory."""
+        states = (op for op in self.module.body.block.ops if isinstance(op, nn.StateOp))
+        return frozenset(op.sym_name.data for op in states if is_remote(op))
 
     def constant(self, op: nn.ConstantOp) -> Layout:
         """The home of a constant."""
@@ -66,8 +72,8 @@ class Homes:
         return self._home(tensor.get_shape(), _itemsize(tensor), [op.result], asked=_asked(op))
 
     def argument(self, value: SSAValue, tensor: TensorType[Attribute]) -> Layout:
-        """The home of an input of the program: near the tiles on which its first reader wants
-        it."""
+        """The home of an input of the program, or of what comes from remote memory: near the tiles
+        on which its first reader wants it."""
         wish = next((w for w in self._wishes(value, spread=True) if w is not None), None)
         if wish is None:
             return self.linear(tensor)

@@ -64,6 +64,9 @@ def exchange(top: str) -> str:
 FRAMES = {NN: nn, PARTITION: partition, TILE: tile, EXCHANGE: exchange}
 
 
+REMOTE = 'tile.remote @r : tensor<2x2xf32> = blob <"BLOB">'
+
+
 def main(body: str, arguments: str = "") -> str:
     """The function @main."""
     return f"func.func @main({arguments}) {{ {body} func.return }}"
@@ -102,11 +105,12 @@ def at_every_level() -> list[Broken]:
     found: list[Broken] = []
     for level, frame in FRAMES.items():
         declares = f"{level}.state" if level in (NN, PARTITION) else f"{level}.variable"
+        above = declares if level in (NN, PARTITION) else f"{declares}` or `tile.remote"
         inner = frame("").replace("@w", "@inner").replace("@a", "@inner").split(f" {declares}")[0]
         found += [
             (
                 level,
-                f"the outermost operation, with `{declares}` or `func.func` in it",
+                f"the outermost operation, with `{above}` or `func.func` in it",
                 frame(f"{in_loop('')} {EMPTY}"),
                 "control.repeat at .* stands at the top of the module, where only .* may stand",
             ),
@@ -170,7 +174,7 @@ def with_values() -> list[Broken]:
             ),
             (
                 level,
-                "the type of the state that it names",
+                "the type of the state that it names, in any layout if the state is remote",
                 frame(main(load.replace(type_, other))),
                 "@w is .*; the operation says",
             ),
@@ -277,9 +281,21 @@ def with_variables() -> list[Broken]:
             ),
             (
                 level,
-                "as many elements, of the same type, at the host as in the variable",
+                "as many elements, of the same type, outside as in the variable",
                 frame(moved('tile.input "x" -> @a : tensor<9xf32>', "external")),
-                "@a is tensor<4xf32>; the host's tensor is tensor<9xf32>",
+                "@a is tensor<4xf32>; the tensor outside is tensor<9xf32>",
+            ),
+            (
+                level,
+                "`remote` names a tile.remote",
+                frame(moved("tile.load @b -> @a : tensor<4xf32>", "external")),
+                "no tile.remote @b; there are none",
+            ),
+            (
+                level,
+                "the tensor of the remote state that it names",
+                frame(f"{REMOTE} {moved('tile.store @a -> @r : tensor<4xf32>', 'external')}"),
+                "@r is tensor<2x2xf32>; the operation says tensor<4xf32>",
             ),
             (
                 level,
@@ -337,6 +353,12 @@ PLACES: list[Broken] = [
         PLACED,
         tile("tile.variable @d : tensor<f32> layout <[] () of []> {address = 4 : i64}"),
         "tile.variable at .*: address 4; need a multiple of 8",
+    ),
+    (
+        PARTITION,
+        "no home but remote memory; then a layout with one owner per element",
+        partition('{home = "attic"}'),
+        'home = "attic"; need "remote", or a layout alone',
     ),
     (
         TILE,

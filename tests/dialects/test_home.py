@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import IntegerAttr, i64
 
-from abele.dialects.home import Home, home_of
+from abele.dialects.home import Home, home_of, is_remote, keep_remote
 from abele.ir.text import parse_module, print_module
 from abele.ir.upstream import VerifyException
 
@@ -39,6 +40,29 @@ def test_a_home_is_printed_and_read():
     assert len(homes) == 2
     assert set(homes) == {Home(homes[0].layout, 64, 5)}
     assert homes[0].layout.cells == 2
+
+
+def test_remote_memory_is_a_home_of_states_alone():
+    made, module = parsed("")
+    state, constant = (op for op in module.walk() if op.name in ("nn.state", "nn.constant"))
+    keep_remote(state)
+    module.verify()
+    again = parse_module(print_module(module), made)
+    (state,) = (op for op in again.walk() if op.name == "nn.state")
+    assert is_remote(state)
+    assert home_of(state) is None
+    keep_remote(constant)
+    with pytest.raises(VerifyException, match='home = "remote"; need #abele.layout<...>'):
+        module.verify()
+
+
+def test_a_state_in_remote_memory_has_no_address():
+    _, module = parsed("")
+    state = next(op for op in module.walk() if op.name == "nn.state")
+    keep_remote(state)
+    state.attributes["address"] = IntegerAttr(64, i64)
+    with pytest.raises(VerifyException, match='address with home = "remote"; need one of them'):
+        module.verify()
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_programs_print_parse_and_verify(text: str):
             tile(f"tile.compute_set @s {{ tile.vertices {CHAIN.replace('@b', '@i')} }}"),
             "chain add, tanh on elements i32; need floats",
         ),
-        (tile('tile.input "x" -> @a : tensor<9xf32>'), "the host's tensor is tensor<9xf32>"),
+        (tile('tile.input "x" -> @a : tensor<9xf32>'), "the tensor outside is tensor<9xf32>"),
         (tile("%c = tile.read @a : i1"), "need a single i1"),
         (exchange("tile.copy [@b] -> @a"), "a superstep is one sync, then"),
         (exchange('tile.sync "lunar"'), 'sync zone "lunar"; need one of internal, external'),

@@ -175,7 +175,7 @@ def test_every_option_of_a_command_has_a_meaning():
 def test_every_fact_of_a_target_has_a_mark_and_a_source():
     for name, target in PRESETS.items():
         for fact in facts(target, PRESET_SOURCES.get(name, {})).values():
-            assert fact.mark in ("measured", "published", "assumed", "fitted"), fact
+            assert fact.mark in ("measured", "published", "assumed", "fitted", "given"), fact
             assert fact.source, fact
 
 

@@ -107,7 +107,7 @@ def first_states(machine: Machine) -> dict[str, Array]:
         name: op.initial.array.reshape(op.tensor.get_shape())
         for name, op in machine.variables.items()
         if op.state is not None and op.initial is not None
-    }
+    } | {name: op.first_value for name, op in machine.remote_states.items()}
 
 
 def results_of(machine: Machine, inputs: Mapping[str, Array]) -> Results:

@@ -23,7 +23,7 @@ from ...dialects.home import ADDRESS
 from ...dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ...dialects.partition import PartitionTensor
 from ...dialects.superstep import Conflict, conflict
-from ...dialects.tile import CopyOp, VerticesOp
+from ...dialects.tile import CopyOp, LoadOp, StoreOp, VerticesOp
 from ...dialects.variable import Variable
 from ...ir.geometry.layout import Layout
 from ...ir.level import Level
@@ -130,6 +130,8 @@ def _run_tile(
         elif isinstance(op, CopyOp | VerticesOp):
             for result in range(len(op.destinations)):
                 watch(_written(op, variables, read, result=result))
+        elif isinstance(op, LoadOp | StoreOp):
+            watch(_carried(op, variables, read))
 
     return run_tile(module, inputs, observe=None if watch is None else observe)
 
@@ -156,6 +158,18 @@ def _written(
         ]
 
     return ComputedValue(op, read(name), variables[name].placed, name, operands)
+
+
+def _carried(
+    op: LoadOp | StoreOp, variables: Mapping[str, Variable], read: Callable[[str], Array]
+) -> ComputedValue:
+    """What has come from remote memory, or gone there."""
+    if isinstance(op, LoadOp):
+        name = op.destination
+        return ComputedValue(op, read(name), variables[name].placed, name)
+    variable = variables[op.source]
+    values, name = read(op.source), op.remote.string_value()
+    return ComputedValue(op, values, None, name, lambda: [Held(variable, values)])
 
 
 def _numbered(
@@ -233,6 +247,7 @@ def _run_machine(
     # Last, because a strict machine names the operation that reads a wrong value.
     prove_addresses(module, target)
     states = [name for name, op in machine.variables.items() if op.state is not None]
+    states += machine.remote_states
     return Run(outputs, {name: machine.read(name) for name in states})
 
 
@@ -255,6 +270,10 @@ class _Report(Observer):
     def on_move(self, op: tile.CopyOp, machine: Machine) -> None:
         """Report a move. Nothing else writes its destination in this phase."""
         self._watch(_written(op, machine.variables, machine.read))
+
+    def on_remote(self, op: tile.LoadOp | tile.StoreOp, machine: Machine) -> None:
+        """Report a load or store of remote memory."""
+        self._watch(_carried(op, machine.variables, machine.read))
 
     def on_iteration(self, op: RepeatOp, machine: Machine) -> None:
         """Report the number of an iteration."""

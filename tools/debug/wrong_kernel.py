@@ -22,7 +22,7 @@ from ...backends.host.switch import PLAIN, VARIABLE
 from ...backends.machine import Machine
 from ...backends.op_check import Finding
 from ...backends.target import Target
-from ...dialects.tile import CopyOp, InputOp, OutputOp, SuperstepOp, VerticesOp
+from ...dialects.tile import OUTSIDE, Arrival, CopyOp, Departure, SuperstepOp, VerticesOp
 from ...ir.provenance import origin, place
 from ...ir.upstream import ModuleOp
 from ..driver.arrays import Array
@@ -102,7 +102,7 @@ def operations_in_order(module: ModuleOp) -> list[Operation]:
 
 def _ordered(step: SuperstepOp) -> Iterator[Operation]:
     ops = list(step.body.block.ops)
-    for kinds in ((CopyOp, InputOp, OutputOp), (VerticesOp,)):
+    for kinds in ((CopyOp, *OUTSIDE), (VerticesOp,)):
         yield from (op for op in ops if isinstance(op, kinds))
 
 
@@ -257,10 +257,10 @@ class KernelSearch:
 
 
 def _written(op: Operation) -> str:
-    """The variable that an operation writes, or that it hands to the host."""
-    if isinstance(op, InputOp):
-        return op.writes.string_value()
-    if isinstance(op, OutputOp):
-        return op.reads.string_value()
+    """The variable that an operation writes, or whose tensor it hands to the outside."""
+    if isinstance(op, Arrival):
+        return op.destination
+    if isinstance(op, Departure):
+        return op.source
     assert isinstance(op, CopyOp | VerticesOp)
     return op.destinations[0]

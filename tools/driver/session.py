@@ -12,6 +12,7 @@ import numpy as np
 from ...backends.residents import Footprint, Resident, Switch, Tiles, footprint, switches
 from ...dialects.exchange import VariableOp
 from ...dialects.settable import listed_names
+from ...dialects.tile import RemoteOp, first_values
 from ...ir.blob import Blob
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
@@ -401,11 +402,7 @@ def _written(found: Footprint) -> set[str]:
 
 def _shapes(exe: Executable) -> dict[str, tuple[int, ...]]:
     """The shape of each state of a program."""
-    return {
-        v.symbol: tuple(v.tensor.get_shape())
-        for v in exe.module_at(MACHINE).body.block.ops
-        if isinstance(v, VariableOp) and v.state is not None and v.initial is not None
-    }
+    return {name: first.shape for name, first in first_values(exe.module_at(MACHINE)).items()}
 
 
 def fitted(array: Array, shape: tuple[int, ...]) -> Array:
@@ -420,11 +417,7 @@ def fitted(array: Array, shape: tuple[int, ...]) -> Array:
 
 def _first_values(exe: Executable) -> dict[str, Blob]:
     """The first value of each state of a program."""
-    return {
-        v.symbol: v.initial.data
-        for v in exe.module_at(MACHINE).body.block.ops
-        if isinstance(v, VariableOp) and v.state is not None and v.initial is not None
-    }
+    return {name: first.blob for name, first in first_values(exe.module_at(MACHINE)).items()}
 
 
 def _shared_states(
@@ -468,7 +461,7 @@ def _share_values(programs: Mapping[str, Executable]) -> None:
     found: dict[Blob, Blob] = {}
     for exe in programs.values():
         for v in exe.module_at(MACHINE).body.block.ops:
-            if isinstance(v, VariableOp) and v.initial is not None:
+            if isinstance(v, VariableOp | RemoteOp) and v.initial is not None:
                 blob = v.initial.data
                 first = found.setdefault(blob, blob)
                 if first is not blob:

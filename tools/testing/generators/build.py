@@ -19,6 +19,7 @@ from ....dialects import control, nn
 from ....dialects.dtypes import ELEMENTS as EVERY_ELEMENT
 from ....dialects.dtypes import STORED as ONLY_STORED
 from ....dialects.dtypes import element_type, numpy_dtype
+from ....dialects.home import keep_remote
 from ....dialects.levels import LEVEL_DIALECTS, USERS_DIALECTS, all_users_dialects
 from ....dialects.nn.elementwise import ElementwiseOp
 from ....dialects.structured import (
@@ -73,6 +74,10 @@ READ_AGAIN = 0.6
 """How often a program loads a state after storing a value in it."""
 CONSTANT = 0.06
 """How often all operands of an operation are constants."""
+
+REMOTE = 0.25
+"""How often the home of a state is remote memory."""
+
 TWINS = 0.2
 """How often an operation is followed by a variant on the same operands."""
 REPEATED = 0.12
@@ -382,7 +387,11 @@ class _Builder:
 
     def _state(self, type_: Attribute, random: Random) -> str:
         name = f"w{len(self.states)}"
-        self.states.append(nn.StateOp(name, self.context.blobs.add(self._array(type_, random))))
+        state = nn.StateOp(name, self.context.blobs.add(self._array(type_, random)))
+        # Drawn apart, so that programs do not change.
+        if Random(f"{self.sketch.seed} {name} home").random() < REMOTE:
+            keep_remote(state)
+        self.states.append(state)
         return name
 
     def _value(self, type_: Attribute, random: Random) -> SSAValue:

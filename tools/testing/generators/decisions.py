@@ -27,7 +27,7 @@ from ....backends.target import Target, named_target, resolve_target
 from ....dialects import partition, tile
 from ....dialects.abele import Plan, PlanAttr
 from ....dialects.dtypes import numpy_dtype
-from ....dialects.home import ADDRESS
+from ....dialects.home import ADDRESS, is_remote
 from ....dialects.levels import NN, PLANNED, TILE_DECISIONS
 from ....dialects.nn import element_of, free_number, is_group, join
 from ....dialects.partition import PartitionTensor, laid_out, partition_type
@@ -342,7 +342,7 @@ def rehome(module: ModuleOp, target: Target, random: Random) -> None:
     """Give random homes to some states, arguments and results, and add relayouts for their uses."""
     for op in tuple(module.body.block.ops):
         if isinstance(op, partition.StateOp) and random.random() < REHOMED:
-            _rehome_state(module, op, _home(op.type, target, random))
+            _rehome_state(module, op, target, random)
     main = next(
         op
         for op in module.body.block.ops
@@ -370,14 +370,19 @@ def rehome(module: ModuleOp, target: Target, random: Random) -> None:
     main.update_function_type()
 
 
-def _rehome_state(module: ModuleOp, state: partition.StateOp, home: PartitionTensor) -> None:
-    old, name = state.type, state.sym_name.data
-    state.properties["type"] = home
+def _rehome_state(
+    module: ModuleOp, state: partition.StateOp, target: Target, random: Random
+) -> None:
+    """Give a state a random home. Loads and stores of a remote one get a random layout each."""
+    name = state.sym_name.data
+    state.properties["type"] = home = _home(state.type, target, random)
     for op in tuple(module.walk()):
         block = op.parent
         if isinstance(op, partition.LoadOp) and op.state.string_value() == name:
             assert block is not None
-            op.result._type = home  # pyright: ignore[reportPrivateUsage]
+            old = partition_type(op.result)
+            there = _home(old, target, random) if is_remote(state) else home
+            op.result._type = there  # pyright: ignore[reportPrivateUsage]
             back = partition.RelayoutOp([op.result], None, old)
             op.result.replace_uses_with_if(
                 back.result, lambda use, back=back: use.operation is not back
@@ -385,9 +390,10 @@ def _rehome_state(module: ModuleOp, state: partition.StateOp, home: PartitionTen
             _insert(back, block, op.next_op, like=op)
         elif isinstance(op, partition.StoreOp) and op.state.string_value() == name:
             assert block is not None
-            there = partition.RelayoutOp([op.value], None, home)
-            _insert(there, block, op, like=op)
-            op.operands[0] = there.result
+            wanted = _home(state.type, target, random) if is_remote(state) else home
+            moved = partition.RelayoutOp([op.value], None, wanted)
+            _insert(moved, block, op, like=op)
+            op.operands[0] = moved.result
 
 
 def _insert(

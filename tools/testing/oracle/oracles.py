@@ -41,7 +41,7 @@ from ....dialects import control, nn, partition
 from ....dialects.host import host_names
 from ....dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ....dialects.structured import Movement, Reinterpretation, Structured
-from ....dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
+from ....dialects.tile import CopyOp, InputOp, LoadOp, OutputOp, ReadOp, StoreOp, VerticesOp
 from ....dialects.variable import Variable
 from ....ir.level import Level
 from ....ir.provenance import place
@@ -626,6 +626,13 @@ class _Variables:
         op = value.op
         if isinstance(op, control.RepeatOp):
             self.values[value.variable] = value.values
+            return
+        if isinstance(op, LoadOp | StoreOp):
+            # What comes back is as wrong as what went there.
+            loads = isinstance(op, LoadOp)
+            error = self.error_of(op.remote.string_value() if loads else op.source, value.values)
+            self.values[value.variable] = value.values
+            self.errors[value.variable] = error
             return
         assert isinstance(op, CopyOp | VerticesOp)
         names = op.sources

@@ -154,7 +154,9 @@ class _OfValues:
 
     def execute(self, op: Operation, operands: list[Tensor]) -> Sequence[Tensor]:
         if isinstance(op, partition.LoadOp):
-            return [self.before[op.state.string_value()]]
+            held, type_ = self.before[op.state.string_value()], partition_type(op.results[0])
+            same = held.layout == type_.layout.data
+            return [held if same else Tensor(held.values, held.type, type_.layout.data)]
         if isinstance(op, partition.StoreOp):
             self.states[op.state.string_value()] = operands[0]
             return []
@@ -188,6 +190,7 @@ class _OfVariables:
     program: Program
     watch: Watch
     held: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    remote: dict[str, Array] = field(default_factory=dict[str, "Array"])
     outputs: dict[str, Array] = field(default_factory=dict[str, "Array"])
 
     def run(self) -> Run:
@@ -198,10 +201,13 @@ class _OfVariables:
             self.held[name] = _zeros(op.tensor, op.placed)
             if op.initial is not None:
                 self._begin(name, op.initial.array)
+        for op in self.program.module.ops:
+            if isinstance(op, tile.RemoteOp):
+                self.remote[op.symbol] = op.first_value
         walker: Walker[bool] = Walker(self.program.module, self.execute, bool, number=self.number)
         walker.call(ENTRY)
         states = [name for name, op in variables.items() if op.state is not None]
-        return Run(self.outputs, {name: self.held[name].values for name in states})
+        return Run(self.outputs, {name: self.held[name].values for name in states} | self.remote)
 
     def _begin(self, name: str, values: Array) -> None:
         self._write(name, values)
@@ -228,6 +234,10 @@ class _OfVariables:
         elif isinstance(op, tile.OutputOp):
             values = self.held[op.reads.string_value()].values
             self.outputs[op.host_name.data] = values.reshape(op.tensor.get_shape())
+        elif isinstance(op, tile.LoadOp):
+            self._begin(op.destination, self.remote[op.remote.string_value()])
+        elif isinstance(op, tile.StoreOp):
+            self.remote[op.remote.string_value()] = self.held[op.source].values
         elif isinstance(op, tile.ReadOp):
             return [bool(self.held[op.variable.string_value()].values.reshape(()))]
         elif not isinstance(op, tile.SyncOp):
