@@ -21,6 +21,7 @@ from .abele import LayoutAttr
 from .control import ITERATION_NUMBER, RepeatOp, run_around
 from .home import HOME, REMOTE, is_remote, verify_numbers
 from .partition import PartitionTensor, verify_moves, verify_result_types
+from .placement import CHIPS, placement_of
 from .tile import Arrival, CopyOp, Departure, LoadOp, ReadOp, RemoteOp, StoreOp, VerticesOp
 from .variable import ALIGNMENT, Variable
 
@@ -75,6 +76,12 @@ def has_body(op: FuncOp, facts: ModuleFacts) -> None:
     """A function has a body."""
     if op.is_declaration:
         raise VerifyException(f"@{op.sym_name.data} has no body; need one")
+
+
+@holds(f"`{CHIPS}`, if it is there, is `[first chip, number of chips, chips apart]`")
+def on_chips(op: FuncOp, facts: ModuleFacts) -> None:
+    """What says on which chips a function lies is well formed."""
+    placement_of(op)
 
 
 @holds(f"calls another function than `@{ENTRY}`")

@@ -23,6 +23,7 @@ from .constraints import (
     has_body,
     in_loop_of_state,
     number_temporary,
+    on_chips,
     placed,
     remote_home,
     single_truth,
@@ -125,7 +126,7 @@ def _functions(*variables: str) -> tuple[Row, ...]:
     return (
         row("builtin.module", contains(*variables, "func.func", users=_is_users)),
         row(" ".join(variables), inside("builtin.module")),
-        row("func.func", inside("builtin.module"), has_body),
+        row("func.func", inside("builtin.module"), has_body, on_chips),
         row("func.call", calls_no_entry),
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import func
+from xdsl.ir import Operation
 
 from ..dialects import control, nn
 from ..dialects.levels import NN, PARTITION
 from ..dialects.structured import Movement, Reinterpretation, Structured
 from ..ir.conversion import Patterns, replace_body
 from ..ir.upstream import Context, ModuleOp, ModulePass
-from ..ir.well_known import ENTRY
 from .nn_to_partition.control_flow import (
     convert_call,
     convert_function,
@@ -29,7 +29,7 @@ from .nn_to_partition.states import convert_constant, convert_load, convert_stat
 from .nn_to_partition.types import Types
 from .plans.fused import FusedGroups
 from .plans.homes import Homes
-from .plans.planned import used_target
+from .plans.planned import target_of
 
 PATTERNS: Patterns[ToPartition] = Patterns(
     (Structured, convert_structured),
@@ -66,14 +66,17 @@ class ConvertNnToPartition(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
         with FusedGroups(op):
-            types = Types(Homes(op, used_target(op)))
-            functions = [each for each in op.body.block.ops if isinstance(each, func.FuncOp)]
-            signatures = {
-                each.sym_name.data: types.signature(each)
-                for each in functions
-                if each.sym_name.data != ENTRY
-            }
-            new = ToPartition(PATTERNS, types, signatures)
-            for each in list(op.body.block.ops):
+            types = Types(Homes(op, target_of(op)))
+            new = ToPartition(PATTERNS, types)
+            # A call needs to know how its function takes and leaves values.
+            functions = [*types.homes.parts.functions.values()]
+            made: dict[Operation, Operation] = {}
+            for each in (*functions, *(o for o in op.body.block.ops if o not in functions)):
                 new.convert(each)
+                last = new.block.last_op
+                assert last is not None
+                made[each] = last
+            for each in op.body.block.ops:
+                made[each].detach()
+                new.block.add_op(made[each])
             replace_body(op, new.block)

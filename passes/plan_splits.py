@@ -27,7 +27,8 @@ from .planner.storing_once import Asked, store_once
 from .plans.beside import wish_homes
 from .plans.fused import FusedGroups
 from .plans.homes import Homes
-from .plans.planned import ONE_CHIP, TARGET, asked_target, used_target
+from .plans.parts import Part, Parts
+from .plans.planned import ONE_CHIP, TARGET, asked_target
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class PlanSplits(ModulePass):
         _check_units(op, target)
         wish_homes(op)
         _check_homes(op, target)
+        _check_chips(op, target)
         asked = Asked(self.constraints, self.memory_proportion, self.joint, shards=self.shard)
         if self.spare:
             asked = replace(asked, spare=self._spare(op, target, asked))
@@ -103,7 +105,7 @@ class PlanSplits(ModulePass):
             if planned.network.one_chip:
                 op.attributes[ONE_CHIP] = UnitAttr()
             write_relaxed(op, planned.relaxed(target))
-            _decide_homes(op, planned.network.at_home, used_target(op))
+            _decide_homes(op, planned.network.at_home, target)
 
     def _spare(self, module: ModuleOp, target: Target, asked: Asked) -> int:
         """The bytes of a tile that smaller plans leave free."""
@@ -157,6 +159,24 @@ def _check_homes(module: ModuleOp, target: Target) -> None:
                 f"{name} at {place(op)}: home up to byte {end - 1}; target {target.name} has "
                 f"{target.usable_bytes_per_tile:,} bytes per tile for programs"
             )
+
+
+def _check_chips(module: ModuleOp, target: Target) -> None:
+    """Raise InputError for a constant whose home is not on the chips of its function.
+
+    Gives up the homes of states and constants that are wishes for tiles of other chips.
+    """
+    parts = Parts(module, target, Part(target))
+    for op, home in _homes(module):
+        part = parts.owners[op.sym_name.data] if isinstance(op, nn.StateOp) else parts.around(op)
+        if part.has(home.layout):
+            continue
+        if home.reload is None:
+            raise InputError(
+                f"{op.name} at {place(op)}: home on tiles {home.layout.tiles}; its function lies "
+                f"on chips {part.placement}"
+            )
+        drop_home(op)
 
 
 def _decide_homes(module: ModuleOp, at_home: Collection[Operation], target: Target) -> None:

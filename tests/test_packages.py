@@ -69,7 +69,7 @@ OF_SEVERAL = {
     "ir/rules": ("rules_keep_values",),
     "passes": ("every_pass", "planted_float8"),
     "passes/planner": ("several_chips",),
-    "tools": ("networks", "several_chips"),
+    "tools": ("networks", "placed_functions", "several_chips"),
     "tools/commands": ("hostile_names", "odd_folders", "table_widths", "wrong_inputs"),
     "tools/debug": ("overflow",),
     "tools/driver": (

@@ -48,6 +48,7 @@ from ..facts import (
     fact,
 )
 from ..links.links import Links
+from ..links.some_chips import SomeChips
 from ..links.table import TOPOLOGIES, topology_named
 from .dotted_keys import facts_by_key, flattened, nested, values_by_key, with_values
 from .presets import DEFAULT_TARGET as DEFAULT_TARGET
@@ -177,6 +178,29 @@ class Target:
                 if replace(self, base=name, name=name) == preset:
                     return preset
         return self
+
+    def some_chips(self, first: int, count: int, apart: int) -> Target:
+        """A target with some of the chips, which keep the links of this one.
+
+        Raises InputError for chips that this target does not have.
+
+        Args:
+            first: the first chip.
+            count: how many chips.
+            apart: the distance from a chip to the next.
+        """
+        last = first + (count - 1) * apart
+        if last >= self.chips:
+            raise InputError(
+                f"chips up to {last}; target {self.name} has "
+                + (f"chips 0..{self.chips - 1}" if self.chips > 1 else "one chip, 0")
+            )
+        if count == 1:
+            return self.one_chip
+        if count == self.chips:
+            return self
+        links = SomeChips(count, first, apart, self.links)
+        return replace(self, tiles=count * self.tiles_per_chip, links=links)
 
     @property
     def tiles_per_chip(self) -> int:
@@ -381,8 +405,12 @@ Facts = Mapping[str, tuple[type, Mapping[str, Any]]]
 
 
 def _flat(target: Target) -> Iterator[tuple[str, object]]:
-    """Every value by dotted key, without `base`."""
-    return (pair for pair in values_by_key(target) if pair[0] != "base")
+    """Every value by dotted key, without `base`, and without those of a machine of more chips."""
+    return (
+        pair
+        for pair in values_by_key(target)
+        if pair[0] != "base" and not pair[0].startswith("links.whole.")
+    )
 
 
 class _Classes(NamedTuple):

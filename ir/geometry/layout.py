@@ -398,6 +398,33 @@ def _without_gaps(layout: Layout) -> Layout:
     return replace(layout.stacked, first_tile=layout.first_tile)
 
 
+def with_gaps(layout: Layout, chip_tiles: int) -> Layout:
+    """The layout spread over chips, if its cells fill several chips in a row; else the layout.
+
+    It puts the same cells on the same tiles, and says which parts are on another chip. So it can be
+    moved to chips that are further apart.
+
+    Args:
+        chip_tiles: the tiles of a chip.
+    """
+    if layout.apart or layout.first_tile % chip_tiles or layout.cells % chip_tiles:
+        return layout
+    left = layout.cells // chip_tiles
+    if left == 1:
+        return layout
+    grid = list(layout.grid)
+    for d in layout.split_dims:
+        parts = layout.parts[d]
+        chips = parts if left % parts == 0 else left
+        if parts % chips:
+            return layout
+        grid[d] = _cut(grid[d].size, parts, grid[d].grain, chips)
+        left //= chips
+        if left == 1:
+            return replace(layout, grid=tuple(grid), apart=chip_tiles)
+    return layout
+
+
 def _with_whole_axes(layout: Layout) -> Layout:
     """The layout with one dimension for each axis that two dimensions divide into equal blocks."""
     grid, axes = list(layout.grid), list(layout.access.axes)

@@ -18,6 +18,7 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from ...dialects import control, nn
+from ...dialects.placement import keep_placement
 from ...ir.blob import Blob
 from ...ir.edit import Edit
 from ...ir.phases import BACKWARD
@@ -455,6 +456,7 @@ def _function_back(through: Through, function: FuncOp) -> tuple[str, tuple[int, 
     name = UnusedNames(taken).unused(f"{function.sym_name.data}.{BACKWARD}")
     made = FuncOp(name, (types, [operands[i].type for i in wanted]), Region(body))
     made.location = at(function, BACKWARD)
+    keep_placement(function, made)
     emit.edit.insert(made, InsertPoint.after(function))
     return name, wanted
 

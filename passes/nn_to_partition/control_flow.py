@@ -13,30 +13,23 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import control
 from ...dialects.partition import partition_type
-from ...ir.well_known import ENTRY
 from .conversion import ToPartition
 
 
 def convert_function(op: func.FuncOp, new: ToPartition) -> None:
-    """A function takes and returns linear layouts, except @main.
-
-    Its inputs lie near their first readers, and its results stay where they are computed.
-    """
+    """The inputs of a function lie near their first readers, and its results stay where they are
+    computed."""
     name = op.sym_name.data
-    declared = None if name == ENTRY else new.functions[name]
-    inputs: list[Attribute] = [
-        *(map(new.types.program_input, op.body.block.args) if declared is None else declared.inputs)
-    ]
+    inputs: list[Attribute] = [*map(new.types.near_reader, op.body.block.args)]
     outputs: list[Attribute] = []
 
     def finish(values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        if declared is not None:
-            values = new.in_types(values, list(declared.outputs))
         outputs.extend(value.type for value in values)
         return values
 
     body = new.region(op.body, inputs, finish)
     function = func.FuncOp(name, (inputs, outputs), body, op.sym_visibility)
+    new.functions[name] = function.function_type
     function.attributes.update(op.attributes)
     new.add(function)
 
@@ -48,6 +41,8 @@ def convert_call(op: func.CallOp, new: ToPartition) -> None:
     call = func.CallOp(op.callee, operands, list(declared.outputs))
     new.add(call)
     new.become(op, call.results)
+    for old in op.results:
+        new.values[old] = new.brought(new.values[old], old)
 
 
 def convert_repeat(op: control.RepeatOp, new: ToPartition) -> None:
@@ -61,7 +56,8 @@ def convert_repeat(op: control.RepeatOp, new: ToPartition) -> None:
     """
     initial = _carried(op, new)
     types = [value.type for value in initial]
-    taken = types if op.iteration_number is None else [*types, new.types.iteration_number]
+    number = op.iteration_number
+    taken = types if number is None else [*types, new.types.iteration_number(number)]
     body = new.region(op.body, taken, lambda values: new.in_types(values, types), repeats=True)
     loop = control.RepeatOp(op.iterations, initial, body, runs=op.runs is not None)
     new.add(loop)
@@ -89,7 +85,7 @@ def _carried(op: control.RepeatOp | control.WhileOp, new: ToPartition) -> list[S
         op.initial, op.body.block.args, last.operands, strict=False
     ):
         value = new.values[given]
-        type_ = new.types.carried(partition_type(value), argument, yielded)
+        type_ = new.types.carried(partition_type(value), argument, yielded, new.functions)
         carried.append(new.in_layout(value, type_.layout.data, "carried"))
     return carried
 

@@ -41,15 +41,13 @@ class ToPartition(Conversion):
     Attributes:
         types: the types of values that no plan lays out.
         values: what each value of nn has become.
-        functions: the signatures of all functions that can be called, by name.
+        functions: the signatures of the functions that have been converted, by name.
     """
 
-    def __init__(
-        self, patterns: Patterns[ToPartition], types: Types, functions: dict[str, FunctionType]
-    ) -> None:
+    def __init__(self, patterns: Patterns[ToPartition], types: Types) -> None:
         super().__init__(patterns, "partition")
         self.types = types
-        self.functions = functions
+        self.functions: dict[str, FunctionType] = {}
         self.values: dict[SSAValue, SSAValue] = {}
         self._scopes: list[_Scope] = []
 
@@ -91,6 +89,19 @@ class ToPartition(Conversion):
             self.add(op, role)
         scope.relayouts[value, layout] = op.result
         return op.result
+
+    def brought(self, value: SSAValue, old: SSAValue) -> SSAValue:
+        """A value, brought to the part of the machine on which a function lies that uses it.
+
+        It is the value itself if it lies there, and if the function lies on the whole machine.
+
+        Args:
+            old: the value at nn.
+        """
+        part = self.types.homes.parts.around(old)
+        if part.has(partition_type(value).layout.data):
+            return value
+        return self.in_layout(value, self.types.near_reader(old).layout.data, "brought")
 
     def in_types(self, values: Sequence[SSAValue], types: Sequence[Attribute]) -> list[SSAValue]:
         """Values in the layouts of types, for a function or a region that hands them on."""

@@ -16,10 +16,13 @@ def convert_state(op: nn.StateOp, new: ToPartition) -> None:
 
 def convert_load(op: nn.LoadOp, new: ToPartition) -> None:
     """`nn.load @w` becomes `partition.load @w`, in the layout of the state, or of the first reader
-    if the state is in remote memory."""
+    if the state is in remote memory.
+
+    Where the state lies on other chips, its value is brought to those of the function.
+    """
     load = partition.LoadOp(op.state.string_value(), new.types.stored(op))
     new.add(load)
-    new.become(op, [load.result])
+    new.become(op, [new.brought(load.result, op.result)])
 
 
 def convert_store(op: nn.StoreOp, new: ToPartition) -> None:

@@ -6,10 +6,10 @@ other types are made here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
@@ -20,6 +20,7 @@ from ...dialects.partition import PartitionTensor, laid_out
 from ...ir.support.errors import InputError
 from ..plans.derive import movement_result_layout
 from ..plans.homes import Homes
+from ..plans.parts import reader_or_writer
 
 
 def tensor_of(value: SSAValue) -> TensorType[Attribute]:
@@ -43,20 +44,8 @@ class Types:
 
     homes: Homes
 
-    def signature(self, function: func.FuncOp) -> FunctionType:
-        """What a function takes and returns: tensors in linear layout, whoever calls it."""
-        given = function.function_type
-        return FunctionType.from_lists(
-            [self._linear(type_) for type_ in given.inputs],
-            [self._linear(type_) for type_ in given.outputs],
-        )
-
-    def _linear(self, type_: Attribute) -> PartitionTensor:
-        tensor = _tensor(type_)
-        return laid_out(tensor, self.homes.linear(tensor))
-
-    def program_input(self, value: SSAValue) -> PartitionTensor:
-        """An input of the program lies near its first reader."""
+    def near_reader(self, value: SSAValue) -> PartitionTensor:
+        """A value that a function is given lies near its first reader."""
         tensor = tensor_of(value)
         return laid_out(tensor, self.homes.argument(value, tensor))
 
@@ -87,19 +76,31 @@ class Types:
         return laid_out(tensor, movement_result_layout(tensor.get_shape(), plan))
 
     def carried(
-        self, before: PartitionTensor, argument: SSAValue, yielded: SSAValue
+        self,
+        before: PartitionTensor,
+        argument: SSAValue,
+        yielded: SSAValue,
+        functions: Mapping[str, FunctionType],
     ) -> PartitionTensor:
-        """What a loop carries lies as its initial value does, or where the loop updates it.
+        """What a loop carries lies where a function takes or makes it, or where the loop updates
+        it, or else as its initial value does.
 
         Args:
             before: the type of the initial value.
             argument: the value in the body of the loop.
             yielded: the value that an iteration leaves.
+            functions: the signatures of functions.
         """
+        call = reader_or_writer(argument, yielded)
+        if call is not None:
+            signature = functions[call.function]
+            type_ = (signature.inputs if call.takes else signature.outputs).data[call.number]
+            assert isinstance(type_, PartitionTensor)
+            if self.homes.parts.around(argument).has(type_.layout.data):
+                return type_
         home = self.homes.updated(argument, yielded)
         return before if home is None else laid_out(before.tensor, home)
 
-    @property
-    def iteration_number(self) -> PartitionTensor:
-        """The number of an iteration lies on every tile."""
-        return laid_out(control.ITERATION_NUMBER, self.homes.iteration_number)
+    def iteration_number(self, number: SSAValue) -> PartitionTensor:
+        """The number of an iteration lies on every tile of its function."""
+        return laid_out(control.ITERATION_NUMBER, self.homes.iteration_number(number))

@@ -14,6 +14,7 @@ from xdsl.ir import Block, Region, SSAValue
 from ...dialects import control, tile
 from ...dialects.host import host_names
 from ...dialects.partition import PartitionTensor, partition_type
+from ...dialects.placement import keep_placement
 from ...ir.well_known import ENTRY
 from ..analysis.carried_in_place import Loop, carried_in_place
 from .conversion import Signature, ToTile
@@ -61,6 +62,7 @@ def convert_function(op: func.FuncOp, new: ToTile) -> None:
             new.copy_all(new.variables_of(last.operands), new.functions[op.sym_name.data].results)
         new.add(func.ReturnOp())
     function = func.FuncOp(op.sym_name.data, ([], []), Region(block), op.sym_visibility)
+    keep_placement(op, function)
     new.add(function)
 
 

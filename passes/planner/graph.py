@@ -5,8 +5,8 @@ layout has a slot:
 
 - the result of an operator;
 - the home of a state or constant, which the first operator that computes with it places;
-- an input of the program, or a value from remote memory, which is placed near the tiles where its
-  first operator wants it;
+- an input of the program or of a function, which is placed near the tiles where its first operator
+  wants it; so is a value from remote memory, or from another part of the machine;
 - a value whose layout is not decided, which is in linear order.
 
 A reshaped value, a value that a loop carries and the result of a branch share the slot of their
@@ -16,9 +16,9 @@ source.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import func
@@ -31,10 +31,15 @@ from ...dialects import control, nn
 from ...dialects.abele import Plan, PlanAttr
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.home import Home, home_of, is_remote
+from ...dialects.placement import Placement
 from ...dialects.structured import Movement, Reinterpretation, Structured
 from ...ir.geometry.layout import Layout, linear_layout, replicated_layout
+from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from ...ir.well_known import ENTRY
+from ..plans.fused import operator_name
+from ..plans.parts import Part, Parts, reader_or_writer
 from .keeping import Pins
 from .limits import Limits
 from .problem import Problem, movement_problem
@@ -54,6 +59,8 @@ class Operator:
         given: the plan that the module already has for it.
         moment: the time at which it runs in its function.
         pins: the required homes of the states and constants in `homes`, if they have any.
+        part: the part of the machine on which it lies. Its plans and pins are those of a machine
+            that has only this part.
     """
 
     op: Operation
@@ -66,6 +73,7 @@ class Operator:
     times: int
     given: Plan | None
     moment: int
+    part: Part
     pins: Pins = ()
 
     @property
@@ -138,6 +146,8 @@ class PlanningGraph:
             element of the states and constants that are read, once, and the operands and result of
             one operator.
         pinned: the states and constants that have a home, by slot.
+        parts: by slot, the part of the machine on which it lies. Its layout is that of a machine
+            that has only this part.
     """
 
     nodes: tuple[Node, ...]
@@ -148,6 +158,26 @@ class PlanningGraph:
     stored: tuple[tuple[Layout, np.dtype[Any]], ...]
     least_bytes: int
     pinned: dict[int, Operation] = field(default_factory=dict[int, Operation])
+    parts: tuple[Part, ...] = ()
+
+    def seen(self, slot: int, layout: Layout, part: Part) -> Layout:
+        """The layout of a slot, for a machine that has only a part of this one.
+
+        A value that lies elsewhere is taken to be brought to the part in linear order.
+        """
+        own = self.parts[slot]
+        if own == part:
+            return layout
+        try:
+            return part.own(own.moved(layout))
+        except ValueError:
+            target = part.target
+            size = self.itemsizes[slot]
+            return linear_layout(layout.shape, size, target.tiles, chips=target.chips)
+
+    def on_machine(self, slot: int, layout: Layout) -> Layout:
+        """The layout of a slot, on the whole machine."""
+        return self.parts[slot].moved(layout)
 
     @property
     def operators(self) -> Iterator[Operator]:
@@ -172,14 +202,40 @@ def read_graph(
     *,
     alone: control.RepeatOp | None = None,
     given: Mapping[Operation, Plan] | None = None,
+    only: Group | None = None,
 ) -> PlanningGraph:
     """Read the graph of a module at nn.
 
     Args:
         alone: a loop of runs; one of its iterations is read as if it were the whole program.
-        given: plans of operations in addition to those in the module.
+        given: plans of operations in addition to those in the module. Like those of operators,
+            they are for the part of the machine on which their functions lie.
+        only: the functions to read, as a program of a machine that has only their part.
     """
-    return _Reader(module, target, limits, alone, given or {}).read()
+    parts = Parts(module, target, Part(target))
+    if only is None:
+        return _Reader(module, target, limits, alone, given or {}, parts).read()
+    machine = only.part.target
+    return _Reader(module, machine, limits, alone, given or {}, parts, only).read()
+
+
+@dataclass(frozen=True)
+class Group:
+    """The functions that lie on one part of a machine, and are planned together.
+
+    Attributes:
+        part: the part for which they are planned.
+        owner: the part on which they lie, and the states that are theirs.
+    """
+
+    names: frozenset[str]
+    part: Part
+    owner: Part
+
+    def on_one_chip(self, machine: Target) -> Group:
+        """The same functions, planned for the first of their chips."""
+        first = Placement(int(self.owner.chips[0]))
+        return replace(self, part=Part.of(machine, first))
 
 
 def loop_of_runs(module: ModuleOp) -> control.RepeatOp | None:
@@ -204,7 +260,12 @@ class _Reader:
         homes: the slot of each key once an operator has placed it.
         inputs: for each value that holds the elements of an input, that input.
         reached: the slots of inputs that an operator has read.
-        alone, given: as for read_graph.
+        target: the machine, or the one that has only the group's part.
+        alone, given, only: as for read_graph.
+        places: where the functions of the module lie on the machine.
+        signatures: the slots of the parameters and results of each function that has been read.
+        slot_parts: the part of each slot.
+        part: the part of the function that is being read.
         asked: by key, the operation whose attributes require a home.
         remote: the names of the states in remote memory.
     """
@@ -214,6 +275,12 @@ class _Reader:
     limits: Limits
     alone: control.RepeatOp | None
     given: Mapping[Operation, Plan]
+    places: Parts
+    only: Group | None = None
+    signatures: dict[str, tuple[list[int], list[int]]] = field(
+        default_factory=dict[str, tuple[list[int], list[int]]]
+    )
+    slot_parts: list[Part] = field(default_factory=list[Part])
     slots: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     kept: dict[SSAValue, object] = field(default_factory=dict[SSAValue, object])
     holding: dict[object, list[SSAValue]] = field(default_factory=dict[object, list[SSAValue]])
@@ -226,8 +293,8 @@ class _Reader:
     itemsizes: list[int] = field(default_factory=list[int])
     empty: dict[Operation, Plan] = field(default_factory=dict[Operation, Plan])
     found: dict[str, Function] = field(default_factory=dict[str, Function])
-    linear: dict[tuple[tuple[int, ...], int], int] = field(
-        default_factory=dict[tuple[tuple[int, ...], int], int]
+    linear: dict[tuple[Part, tuple[int, ...], int], int] = field(
+        default_factory=dict[tuple[Part, tuple[int, ...], int], int]
     )
     users: dict[object, int] = field(default_factory=dict[object, int])
     order: dict[Operation, int] = field(default_factory=dict[Operation, int])
@@ -237,13 +304,12 @@ class _Reader:
     asked: dict[object, Operation] = field(default_factory=dict[object, Operation])
     remote: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        self.part = Part(self.target)
+
     def read(self) -> PlanningGraph:
         """Read the whole module."""
-        functions = {
-            op.sym_name.data: op
-            for op in self.module.body.block.ops
-            if isinstance(op, func.FuncOp) and op.body.blocks
-        }
+        functions = self.places.functions
         self.users = _users(functions)
         self.asked = {
             op.sym_name.data: op
@@ -258,39 +324,91 @@ class _Reader:
         self.order = {op: i for i, op in enumerate(self.module.walk())}
         times = _executions(functions)
         for name, op in functions.items():
+            if self.only is not None and name not in self.only.names:
+                continue
             self.here = self.found[name] = Function()
             self.times = times[name]
-            if name == ENTRY:
-                self.inputs = {value: value for value in op.body.block.args}
+            self.part = self._part(name)
             if name == ENTRY and self.alone is not None:
                 self._one_run(op.body.block, self.alone.body.block)
                 continue
+            self.inputs |= {value: value for value in op.body.block.args}
             self._block(op.body.block)
-            if name != ENTRY:
-                self._handed_over(op)
-        left = {key: value for value, key in reversed(self.kept.items()) if key not in self.homes}
+            last = op.body.block.last_op
+            assert last is not None
+            self.signatures[name] = (
+                [self._slot(value) for value in op.body.block.args],
+                [self._slot(value) for value in last.operands],
+            )
         return PlanningGraph(
             tuple(self.nodes),
             self.found,
             self.fixed,
             tuple(self.itemsizes),
             self.empty,
-            tuple((self._stored_layout(key, v), dtype_of(v)) for key, v in left.items()),
+            tuple(self._stored()),
             self._least_bytes(),
             {slot: self.asked[key] for key, slot in self.homes.items() if key in self.asked},
+            tuple(self.slot_parts),
         )
 
-    def _home(self, key: object) -> Home | None:
-        """The required home of a state or constant, or None."""
-        op = self.asked.get(key)
-        return None if op is None else home_of(op)
+    # Parts of the machine
 
-    def _stored_layout(self, key: object, value: SSAValue) -> Layout:
-        """The layout of a state or constant that no operator places."""
-        home = self._home(key)
-        if home is not None and home.reload is None:
-            return home.layout
-        return self._linear_layout(value)
+    def _part(self, function: str) -> Part:
+        """The part on which a function lies, on the machine for which the graph is read."""
+        return Part(self.target) if self.only is not None else self.places.of(function)
+
+    def _owner(self, key: object) -> Part | None:
+        """The part on which a state or constant lies; None if the graph does not have this part."""
+        if isinstance(key, str):
+            owner = self.places.owners[key]
+        else:
+            owner = self.places.around(cast(SSAValue, key))
+        if self.only is None:
+            return owner
+        return Part(self.target) if owner == self.only.owner else None
+
+    def _is_here(self, part: Part | None) -> bool:
+        """Whether the function that is being read can be given layouts of a part."""
+        return part is not None and (self.part.is_whole or part == self.part)
+
+    def _brought(self, value: SSAValue, source: int | None) -> None:
+        """Take a value as one that is brought from another part, near its first reader.
+
+        Args:
+            source: its slot there; None if the graph does not have the part.
+        """
+        self.inputs[value] = value
+        if source is not None:
+            self.slots[value] = source
+
+    def _home(self, key: object) -> Home | None:
+        """The required home of a state or constant on its part, or None."""
+        op = self.asked.get(key)
+        home = None if op is None else home_of(op)
+        if home is None:
+            return None
+        owner = self._on_machine(self._owner(key) or Part(self.target))
+        try:
+            return replace(home, layout=owner.own(home.layout))
+        except ValueError:
+            # A wish. Nothing can be placed there, so nothing is gained by it.
+            return None
+
+    def _on_machine(self, part: Part) -> Part:
+        """A part of the machine for which the graph is read, on the whole machine."""
+        return part if self.only is None else self.only.part
+
+    def _stored(self) -> Iterator[tuple[Layout, np.dtype[Any]]]:
+        """The layouts of the states and constants that no operator places, and their dtypes."""
+        left = {key: value for value, key in reversed(self.kept.items()) if key not in self.homes}
+        for key, value in left.items():
+            owner = self._owner(key)
+            if owner is not None:
+                home = self._home(key)
+                required = home is not None and home.reload is None
+                layout = home.layout if home and required else self._linear_layout(value, owner)
+                yield owner.moved(layout), dtype_of(value)
 
     def _least_bytes(self) -> int:
         kept = {key: value for value, key in self.kept.items() if self.users.get(key)}
@@ -325,35 +443,32 @@ class _Reader:
         )
         return read + (0 if in_place else written // 2)
 
-    def _handed_over(self, op: func.FuncOp) -> None:
-        """Copy the results of a function into linear order, in which its callers expect them."""
-        last = op.body.block.last_op
-        assert last is not None
-        for value in last.operands:
-            self._relayout(value, self._linear(value))
-
     # Slots
 
-    def _new(self, value: SSAValue) -> int:
+    def _new(self, value: SSAValue, part: Part | None = None) -> int:
         self.itemsizes.append(dtype_of(value).itemsize)
+        self.slot_parts.append(part or self.part)
         return len(self.itemsizes) - 1
 
-    def _linear_layout(self, value: SSAValue) -> Layout:
+    @staticmethod
+    def _linear_layout(value: SSAValue, part: Part) -> Layout:
         shape, itemsize = nn.shape_of(value), dtype_of(value).itemsize
-        return linear_layout(shape, itemsize, self.target.tiles, chips=self.target.chips)
+        return linear_layout(shape, itemsize, part.target.tiles, chips=part.target.chips)
 
-    def _linear(self, value: SSAValue) -> int:
-        key = nn.shape_of(value), dtype_of(value).itemsize
+    def _linear(self, value: SSAValue, part: Part | None = None) -> int:
+        part = part or self.part
+        key = part, nn.shape_of(value), dtype_of(value).itemsize
         if key not in self.linear:
-            self.linear[key] = self._new(value)
-            self.fixed[self.linear[key]] = self._linear_layout(value)
+            self.linear[key] = self._new(value, part)
+            self.fixed[self.linear[key]] = self._linear_layout(value, part)
         return self.linear[key]
 
     def _slot(self, value: SSAValue) -> int:
         """The slot of a value. A value that is not placed yet is taken to be in linear order."""
         if value in self.kept:
-            home = self.homes.get(self.kept[value])
-            return self._linear(value) if home is None else home
+            key = self.kept[value]
+            home = self.homes.get(key)
+            return self._linear(value, self._owner(key)) if home is None else home
         if value in self.inputs:
             return self.reached.get(self.inputs[value], self._linear(self.inputs[value]))
         if value not in self.slots:
@@ -361,8 +476,10 @@ class _Reader:
         return self.slots[value]
 
     def _unplaced(self, value: SSAValue) -> bool:
-        """Whether a value holds a state or constant that no operator has placed yet."""
-        return value in self.kept and self.kept[value] not in self.homes
+        """Whether a value holds a state or constant of this part that no operator has placed."""
+        if value not in self.kept or self.kept[value] in self.homes:
+            return False
+        return self._owner(self.kept[value]) == self.part
 
     def _relayout(self, value: SSAValue, destination: int) -> None:
         source = self._slot(value)
@@ -399,7 +516,7 @@ class _Reader:
             only_shapes = isinstance(op, Reinterpretation) and around.issuperset(uses)
             if _takes_batch(op) or _keeps_result(op) or only_shapes:
                 around.add(op)
-        self.inputs = {value: value for value in rows}
+        self.inputs |= {value: value for value in rows}
         self._block(body, rows, around)
 
     def _block(
@@ -448,7 +565,7 @@ class _Reader:
                 # It comes like an input of the program, to wherever its first reader wants it.
                 self.inputs[op.result] = op.result
             case nn.LoadOp():
-                self._keep(op.result, op.state.string_value())
+                self._load(op)
             case nn.StoreOp() if op.state.string_value() in self.remote:
                 pass
             case nn.ConstantOp():
@@ -456,8 +573,11 @@ class _Reader:
                 if home_of(op) is not None:
                     self.asked[op.result] = op
             case nn.StoreOp():
-                home = self.homes.get(op.state.string_value())
-                self._relayout(op.stored, self._linear(op.stored) if home is None else home)
+                name = op.state.string_value()
+                home, owner = self.homes.get(name), self._owner(name)
+                if owner is not None:
+                    slot = self._linear(op.stored, owner) if home is None else home
+                    self._relayout(op.stored, slot)
             case control.RepeatOp():
                 # Nearly all the work of a program with a loop of runs is in this loop, so it is
                 # planned like a single run.
@@ -467,11 +587,45 @@ class _Reader:
             case control.IfOp():
                 self._branches(op)
             case func.CallOp():
-                for value in op.arguments:
-                    self._relayout(value, self._linear(value))
-                self.here.calls.append((self._moment(), op.callee.string_value()))
+                self._call(op)
             case _:
                 pass
+
+    def _load(self, op: nn.LoadOp) -> None:
+        name = op.state.string_value()
+        owner = self._owner(name)
+        if self._is_here(owner):
+            self._keep(op.result, name)
+            return
+        home = self.homes.get(name)
+        if home is None and owner is not None:
+            home = self._linear(op.result, owner)
+        self._brought(op.result, home)
+
+    def _call(self, op: func.CallOp) -> None:
+        name = op.callee.string_value()
+        taken, given = self.signatures.get(name, ((), ()))
+        for value, slot in zip(op.arguments, taken, strict=False):
+            self._hand_over(value, slot)
+        self.here.calls.append((self._moment(), name))
+        if name not in self.signatures:
+            for value in op.results:
+                self._brought(value, None)
+            return
+        for value, slot in zip(op.results, given, strict=True):
+            if self._is_here(self.slot_parts[slot]):
+                self.slots[value] = slot
+            else:
+                self._brought(value, slot)
+
+    def _hand_over(self, value: SSAValue, slot: int) -> None:
+        """Bring a value to where a function takes it. An input that nobody has read lies there."""
+        source = self.inputs.get(value)
+        if source is not None and source not in self.reached and source not in self.slots:
+            if self._is_here(self.slot_parts[slot]):
+                self.reached[source] = slot
+                return
+        self._relayout(value, slot)
 
     def _keep(self, value: SSAValue, key: object) -> None:
         """Record that a value holds the elements of a state or constant."""
@@ -490,21 +644,37 @@ class _Reader:
     def _loop(
         self, op: control.RepeatOp | control.WhileOp, regions: Sequence[Region], iterations: int
     ) -> None:
-        slots = [self._slot(value) for value in op.initial]
+        body = regions[-1].block
+        last = body.last_op
+        assert last is not None
+        slots = [
+            self._carried(value, argument, yielded)
+            for value, argument, yielded in zip(op.initial, body.args, last.operands, strict=False)
+        ]
         number = op.iteration_number if isinstance(op, control.RepeatOp) else None
         if number is not None:
+            target = self.part.target
             self.slots[number] = self._new(number)
-            self.fixed[self.slots[number]] = replicated_layout(self.target.tiles, self.target.chips)
+            self.fixed[self.slots[number]] = replicated_layout(target.tiles, target.chips)
         outer, self.times = self.times, min(self.times * iterations, MOST_TIMES)
         for region in regions:
             self.slots.update(zip(region.block.args, slots, strict=number is None))
             self._block(region.block)
-        last = regions[-1].block.last_op
-        assert last is not None
         for value, slot in zip(last.operands, slots, strict=True):
             self._relayout(value, slot)
         self.times = outer
         self.slots.update(zip(op.outputs, slots, strict=True))
+
+    def _carried(self, initial: SSAValue, argument: SSAValue, yielded: SSAValue) -> int:
+        """The slot of a value that a loop carries: that of the function which takes or makes it, if
+        there is one, else that of the initial value."""
+        found = reader_or_writer(argument, yielded)
+        if found is not None and found.function in self.signatures:
+            slot = self.signatures[found.function][0 if found.takes else 1][found.number]
+            if self._is_here(self.slot_parts[slot]):
+                self._hand_over(initial, slot)
+                return slot
+        return self._slot(initial)
 
     def _branches(self, op: control.IfOp) -> None:
         self._block(op.then.block)
@@ -522,8 +692,7 @@ class _Reader:
 
     def _operator(self, op: Operation) -> None:
         problem = self._problem(op)
-        given = op.attributes.get("plan")
-        plan = given.data if isinstance(given, PlanAttr) else self.given.get(op)
+        plan = self._given(op)
         moment = self._moment()
         if 0 in problem.structure.space.sizes or 0 in nn.shape_of(op.results[0]):
             self.empty[op] = plan or Plan((1,) * len(problem.structure.space.dims))
@@ -554,6 +723,7 @@ class _Reader:
             times=self.times,
             given=plan,
             moment=moment,
+            part=self.part,
             pins=tuple(
                 (i, home)
                 for i in homes
@@ -571,9 +741,19 @@ class _Reader:
         if _takes_batch(op):
             self.inputs[op.results[0]] = op.results[0]
 
+    def _given(self, op: Operation) -> Plan | None:
+        """The plan that an operation has already, for its part of the machine."""
+        given = op.attributes.get("plan")
+        if not isinstance(given, PlanAttr):
+            return self.given.get(op)
+        try:
+            return self._on_machine(self.part).own(given.data)
+        except ValueError as error:
+            raise InputError(f"{operator_name(op)} at {place(op)}: plan: {error}") from None
+
     def _problem(self, op: Operation) -> Problem:
         dtypes = tuple(dtype_of(value) for value in op.operands)
-        terms = self.limits.terms_of(op, self.target)
+        terms = self.limits.terms_of(op, self.part.target)
         if isinstance(op, Movement):
             return movement_problem(op.moves(), dtype_of(op.results[0]), terms=terms)
         assert isinstance(op, Structured)

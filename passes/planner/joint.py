@@ -71,14 +71,14 @@ class _Family:
     changes: bool
 
 
-def jointly(graph: PlanningGraph, target: Target, chooser: Chooser, decided: Decided) -> Decided:
+def jointly(graph: PlanningGraph, chooser: Chooser, decided: Decided) -> Decided:
     """The decision, with joint plans for the operators of each weight that several of them share.
 
     Joint plans are used only if they are faster.
     """
     plans: dict[Operator, Plan] = {}
     for family in _families(graph):
-        plans |= _Joint(graph, target, chooser, decided, family).plans()
+        plans |= _Joint(graph, chooser, decided, family).plans()
     if not plans:
         return decided
     every = {node: option.choice.plan for node, option in decided.options.items()}
@@ -122,6 +122,8 @@ def _families(graph: PlanningGraph) -> list[_Family]:
         if k >= first.problem.structure.own_operands:
             continue
         size = prod(first.problem.structure.space.operands[k].shape) * graph.itemsizes[home]
+        if len({node.part for node in nodes}) > 1:
+            continue
         if first is not nodes[0] or size < SMALLEST or any(n.given or n.times != 1 for n in nodes):
             continue
         copies = tuple(n for n in graph.nodes if isinstance(n, Relayout) and n.destination in own)
@@ -151,10 +153,14 @@ class _Joint:
     """The search for the plans of one family."""
 
     graph: PlanningGraph
-    target: Target
     chooser: Chooser
     decided: Decided
     family: _Family
+
+    @property
+    def target(self) -> Target:
+        """A machine with the chips of the family only."""
+        return self.family.first.part.target
 
     def plans(self) -> dict[Operator, Plan]:
         """The fastest joint plans; {} if the decided plans are as fast."""

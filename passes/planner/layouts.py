@@ -172,12 +172,18 @@ class Chooser:
         return self.graph.fixed.get(slot) or state.layouts[slot]
 
     def _moved(self, state: _State, node: Relayout) -> _State:
-        source, wanted = (self._layout(state, slot) for slot in (node.source, node.destination))
+        source, wanted = (
+            self.graph.on_machine(slot, self._layout(state, slot))
+            for slot in (node.source, node.destination)
+        )
         cycles = node.times * relayout_cycles(source, wanted, node.dtype.itemsize, self.target)
         return replace(state, price=state.price + cycles, cycles=state.cycles + cycles)
 
     def _decided(self, state: _State, node: Operator, most: int) -> list[_State]:
-        have = tuple(None if s is None else self._layout(state, s) for s in node.operands)
+        have = tuple(
+            None if s is None else self.graph.seen(s, self._layout(state, s), node.part)
+            for s in node.operands
+        )
         found: list[_State] = []
         choices = self.choices(node, have)[:most] if most else [self._chosen(node, have)]
         for choice in choices:
@@ -187,7 +193,7 @@ class Chooser:
             if option.homes:
                 resident = resident.copy()
                 for slot, home in option.homes.items():
-                    add_bytes(resident, home, self.graph.itemsizes[slot])
+                    add_bytes(resident, node.part.moved(home), self.graph.itemsizes[slot])
             cycles = choice.cycles * node.times
             found.append(
                 _State(
@@ -201,7 +207,7 @@ class Chooser:
         return found
 
     def _question(self, node: Operator, have: tuple[Layout | None, ...]) -> Question:
-        return Question(node.problem, have, self.target, self.bound)
+        return Question(node.problem, have, node.part.target, self.bound)
 
     def choices(self, node: Operator, have: tuple[Layout | None, ...]) -> Sequence[Choice]:
         """The plans to choose from, the best for the operator by itself first."""
@@ -250,7 +256,8 @@ class Chooser:
         made, wanted = _left(node.problem, choice.plan)
         layouts = dict(zip(node.results, made, strict=True))
         homes: dict[int, Layout] = {}
-        dtypes, tiles, chips = node.problem.operand_dtypes, self.target.tiles, self.target.chips
+        target, dtypes = node.part.target, node.problem.operand_dtypes
+        tiles, chips = target.tiles, target.chips
         brought: dict[int, Layout] = {}
         if node.pins:
             question = self._question(node, have)
@@ -265,11 +272,11 @@ class Chooser:
 
     def _given(self, node: Operator, plan: Plan, have: tuple[Layout | None, ...]) -> Choice:
         """The plan that the module has for an operation, completed, with its price."""
-        last = plan.tiles.end
+        last, tiles = plan.tiles.end, node.part.target.tiles
         try:
             check_ranks(node.problem.structure, plan)
-            if last > self.target.tiles:
-                raise ValueError(f"needs tiles up to {last - 1}; there are {self.target.tiles}")
+            if last > tiles:
+                raise ValueError(f"needs tiles up to {last - 1}; there are {tiles}")
             return self.priced(node, plan, have)
         except ValueError as error:
             raise InputError(
@@ -292,7 +299,7 @@ class Chooser:
         fixed = node.given is not None or not self.moves
         if fixed or not choice.resident_bytes or tiles.on_a_chip >= every:
             return option
-        on_chips = resident.reshape(-1, every)
+        on_chips = resident.reshape(-1, every)[node.part.chips]
         chip, at = divmod(plan.first_tile, every)
         lowest, chips = (chip, prod(plan.across)) if plan.across else (0, 1)
         if chips > 1:

@@ -68,15 +68,13 @@ def memory_of(module: ModuleOp, target: Target, limits: Limits, name: str) -> Me
     """The memory of a function of a module at nn whose operators all have plans."""
     network = Network(read_graph(module, target, limits), target)
     decided = network.chooser(network.usable, 0.0).one_by_one()
-    memory = Memory(network.graph, decided)
+    memory = Memory(network.graph, decided, target.chips)
     function = network.graph.functions[name]
-    live = memory.live(function)
-    temporary = np.zeros_like(live)
+    live, every = memory.live(function), memory.with_operators(function)
+    # The chip that is full at some moment counts.
+    fullest = int(every.max(axis=0).argmax())
+    live, temporary = live[:, fullest], (every - live)[:, fullest]
     choices = {node: decided.options[node].choice for node in function.operators}
-    for node, choice in choices.items():
-        temporary[node.moment] = choice.temporary_bytes
-    for moment, callee in function.calls:
-        temporary[moment] = max(int(temporary[moment]), memory.peak(callee))
     made = {
         slot: value
         for node in function.operators
@@ -117,5 +115,5 @@ def _relaid(network: Network, decided: Decided, operators: Iterable[Operator]) -
         ops = tuple(dict.fromkeys(node.op for node in nodes))
         if len(ops) > 1:
             size = dtype_of(value).itemsize
-            cycles = relayout_cycles(source[value], layout, size, network.target)
+            cycles = relayout_cycles(source[value], layout, size, nodes[0].part.target)
             yield Relaid(value, ops, bytes_per_tile(layout, size), nodes[0].times * cycles)

@@ -6,11 +6,12 @@ operator gets plans that trade cycles for bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, nan, prod
 
 import numpy as np
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from ...backends.target import Target
@@ -18,9 +19,10 @@ from ...dialects.abele import Plan, PlanAttr
 from ...dialects.home import home_of
 from ...ir.geometry.layout import Layout, placement
 from ...ir.upstream import ModuleOp
+from ..plans.parts import Part, Parts
 from .budget import Fronts
 from .choice import Choice, rank
-from .graph import Operator, PlanningGraph, loop_of_runs, read_graph
+from .graph import Group, Operator, PlanningGraph, loop_of_runs, read_graph
 from .joint import jointly
 from .keeping import kept
 from .layouts import Chooser, Decided, add_bytes, can_be_shared
@@ -67,13 +69,14 @@ class NetworkPlan:
 
     Attributes:
         cycles: of a run, estimated; both branches of an if count, and a while counts once.
-        resident_bytes: weights and constants on the fullest tile.
-        live_bytes: values and temporaries at the worst moment, as if their fullest tiles were the
-            same.
+        resident_bytes: weights and constants on the fullest tile of the fullest chip.
+        live_bytes: values and temporaries there at the worst moment, as if the fullest tiles of a
+            chip were the same.
         questions: the question that each plan answers.
         at_home: the states and constants whose wished homes the plans keep.
         reload_cycles: the part of the cycles that no run takes, as in Choice.
         one_chip: whether the target has several chips, of which the plans use only the first.
+        chip_bytes: by chip, the bytes that its fullest tile has to hold.
         alone_cycles: those of the plans for one chip, where the target has several; infinite if
             they do not fit, and no number if something that was asked for needs several chips.
     """
@@ -88,6 +91,7 @@ class NetworkPlan:
     reload_cycles: float = 0.0
     one_chip: bool = False
     alone_cycles: float = nan
+    chip_bytes: tuple[int, ...] = ()
 
     @property
     def bytes_per_tile(self) -> int:
@@ -120,65 +124,147 @@ def plan_network(
     least memory are returned, and the allocator reports which variables do not fit. Raises
     InputError for a plan that does not belong to its operation.
 
-    On several chips, the plans are those of one chip if these fit and are as fast.
+    On several chips, the plans are those of one chip if these fit and are as fast. A function that
+    lies on some chips only has the plans of a program on a machine with these chips, moved there.
 
     Args:
         joint: choose the plans of operators that share a weight which the program changes together.
         spare: bytes of a tile that the program shall leave free.
     """
-    found = _planned(module, target, limits or Limits(), joint=joint, spare=spare)
-    if target.chips == 1 or any(_needs_several(op, limits, target) for op in module.walk()):
-        return found
-    alone = _planned(module, target.one_chip, limits or Limits(), joint=joint, spare=spare)
-    usable = target.usable_bytes_per_tile - spare
-    if alone.bytes_per_tile > usable:
-        return replace(found, alone_cycles=inf)
-    if found.bytes_per_tile <= usable and found.cycles < alone.cycles:
-        return replace(found, alone_cycles=alone.cycles)
-    return replace(alone, one_chip=True, alone_cycles=alone.cycles)
+    asked = _Request(module, target, limits or Limits(), joint, spare)
+    parts = Parts(module, target, Part(target))
+    groups = [Group(frozenset(parts.names(part)), part, part) for part in parts.placed]
+    if groups:
+        return asked.moved(asked.with_groups(groups), parts)
+    return asked.best(None)
 
 
-def _needs_several(op: Operation, limits: Limits | None, target: Target) -> bool:
-    """Whether the plan or the home that an operation already has takes tiles of a second chip, or
-    its terms require several chips, or more tiles than one has."""
-    if limits is not None and op in limits.terms:
-        terms = limits.terms[op]
-        if terms.across:
-            return True
-        if prod(terms.least_parts(len(terms.split))) > target.tiles_per_chip:
-            return True
-    plan, home = op.attributes.get("plan"), home_of(op)
-    ends = [plan.data.tiles.end] if isinstance(plan, PlanAttr) else []
-    ends += [home.layout.tiles.end] if home is not None else []
-    return max(ends, default=0) > target.tiles_per_chip
+@dataclass(frozen=True)
+class _Request:
+    """A module to be planned; the fields are the arguments of plan_network."""
 
+    module: ModuleOp
+    target: Target
+    limits: Limits
+    joint: bool
+    spare: int
 
-def _planned(
-    module: ModuleOp, target: Target, limits: Limits, *, joint: bool, spare: int
-) -> NetworkPlan:
-    """The plans of a module on all chips of a target."""
-    loop = loop_of_runs(module)
-    if loop is None:
-        return Network(read_graph(module, target, limits), target, spare).planned(joint).of_a_run
-    # A loop of runs has the plans of a single run, so that both give the same bits.
-    run = Network(read_graph(module, target, limits, alone=loop), target, spare)
-    found: NetworkPlan | None = None
-    for _ in range(ROUNDS):
-        single = run.planned(joint)
-        graph = read_graph(module, target, limits, given=single.plans)
-        program = Network(graph, target, spare)
-        whole = program.planned(joint)
-        found = _smaller(found, whole)
-        if found.bytes_per_tile <= program.usable:
-            break
-        # The batches of all iterations take memory too, so a single run has less.
-        over = whole.bytes_per_tile - program.usable
-        room = min(single.bytes_per_tile, run.usable) - max(over, 1)
-        if room <= 0 or single.bytes_per_tile > run.usable:
-            break
-        run = replace(run, taken=target.usable_bytes_per_tile - room)
-    assert found is not None
-    return found.of_a_run
+    def best(self, group: Group | None) -> NetworkPlan:
+        """The better plans of those for all chips and those for one of them.
+
+        Args:
+            group: the functions to plan; None for a whole program.
+        """
+        target = self.target if group is None else group.part.target
+        found = self.planned(target, group)
+        if target.chips == 1 or any(self._needs_several(op, group) for op in self._ops(group)):
+            return found
+        if group is None:
+            alone = self.planned(target.one_chip, None)
+        else:
+            alone = self.planned(target, group.on_one_chip(self.target))
+        usable = target.usable_bytes_per_tile - self.spare
+        if alone.bytes_per_tile > usable:
+            return replace(found, alone_cycles=inf)
+        if found.bytes_per_tile <= usable and found.cycles < alone.cycles:
+            return replace(found, alone_cycles=alone.cycles)
+        return replace(alone, one_chip=True, alone_cycles=alone.cycles)
+
+    def with_groups(self, groups: Sequence[Group]) -> NetworkPlan:
+        """The plans of a program some of whose functions are placed.
+
+        Each group is planned by itself, and then the rest of the program around them. A group whose
+        chips are then too full is planned again, in less memory.
+        """
+        taken = dict.fromkeys(groups, 0)
+        plans = {group: self.best(group).plans for group in groups}
+        best: NetworkPlan | None = None
+        for _ in range(ROUNDS):
+            given = {op: plan for each in plans.values() for op, plan in each.items()}
+            found = self.planned(self.target, None, given)
+            best = _smaller(best, found)
+            usable = self.target.usable_bytes_per_tile - self.spare
+            over = np.array(found.chip_bytes) - usable
+            full = {group: int(over[group.owner.chips].max()) for group in groups}
+            full = {group: more for group, more in full.items() if more > 0}
+            if not full:
+                break
+            before = {group: plans[group] for group in full}
+            for group, more in full.items():
+                taken[group] += more
+                smaller = replace(self, spare=self.spare + taken[group])
+                if smaller.spare < self.target.usable_bytes_per_tile:
+                    plans[group] = smaller.best(group).plans
+            if all(plans[group] == before[group] for group in full):
+                break
+        assert best is not None
+        return best
+
+    def moved(self, found: NetworkPlan, parts: Parts) -> NetworkPlan:
+        """The plans, moved to the chips on which the functions of their operations lie."""
+        plans = {op: parts.around(op).moved(plan) for op, plan in found.plans.items()}
+        return replace(found, plans=plans)
+
+    def planned(
+        self, target: Target, group: Group | None, given: Mapping[Operation, Plan] | None = None
+    ) -> NetworkPlan:
+        """The plans of a program or group on all chips of a target.
+
+        Args:
+            given: plans of some operations.
+        """
+        module, limits = self.module, self.limits
+        machine, joint, spare = self.target if group else target, self.joint, self.spare
+        loop = loop_of_runs(module) if group is None else None
+        if group is not None:
+            target = group.part.target
+        if loop is None:
+            graph = read_graph(module, machine, limits, given=given, only=group)
+            return Network(graph, target, spare).planned(joint).of_a_run
+        given = dict(given or {})
+        # A loop of runs has the plans of a single run, so that both give the same bits.
+        run = Network(read_graph(module, target, limits, alone=loop, given=given), target, spare)
+        found: NetworkPlan | None = None
+        for _ in range(ROUNDS):
+            single = run.planned(joint)
+            graph = read_graph(module, target, limits, given=given | single.plans)
+            program = Network(graph, target, spare)
+            whole = program.planned(joint)
+            found = _smaller(found, whole)
+            if found.bytes_per_tile <= program.usable:
+                break
+            # The batches of all iterations take memory too, so a single run has less.
+            over = whole.bytes_per_tile - program.usable
+            room = min(single.bytes_per_tile, run.usable) - max(over, 1)
+            if room <= 0 or single.bytes_per_tile > run.usable:
+                break
+            run = replace(run, taken=target.usable_bytes_per_tile - room)
+        assert found is not None
+        return found.of_a_run
+
+    def _ops(self, group: Group | None) -> Iterator[Operation]:
+        """The operations of the functions that are planned."""
+        if group is None:
+            yield from self.module.walk()
+            return
+        for op in self.module.body.block.ops:
+            if isinstance(op, FuncOp) and op.sym_name.data in group.names:
+                yield from op.walk()
+
+    def _needs_several(self, op: Operation, group: Group | None) -> bool:
+        """Whether the plan or the home that an operation already has takes tiles of a second chip,
+        or its terms require several chips, or more tiles than one has."""
+        if op in self.limits.terms:
+            terms = self.limits.terms[op]
+            if terms.across:
+                return True
+            if prod(terms.least_parts(len(terms.split))) > self.target.tiles_per_chip:
+                return True
+        plan, home = op.attributes.get("plan"), home_of(op)
+        ends = [plan.data.tiles.end] if isinstance(plan, PlanAttr) else []
+        ends += [home.layout.tiles.end] if home is not None else []
+        first = 0 if group is None else int(group.part.chips[0])
+        return max(ends, default=0) > (first + 1) * self.target.tiles_per_chip
 
 
 @dataclass(frozen=True)
@@ -223,7 +309,7 @@ class Network:
             return found
         plans = {node: found.plans[node.op] for node in self.graph.operators}
         now = replace(chooser, chosen=plans).as_chosen()
-        others = other_bytes(self.graph, now)
+        others = other_bytes(self.graph, now, self.target.chips)
         full = {
             node: room - others[node]
             for node, option in now.options.items()
@@ -234,7 +320,7 @@ class Network:
             return found
         for node, own in full.items():
             bound = own + now.options[node].choice.resident_bytes
-            question = Question(node.problem, now.have[node], self.target, bound)
+            question = Question(node.problem, now.have[node], node.part.target, bound)
             small = [c for c in in_steps(question) if c.temporary_bytes <= own]
             if not small:
                 return found
@@ -244,7 +330,7 @@ class Network:
 
     def jointly(self, chooser: Chooser, decided: Decided) -> Decided:
         """The decision, with joint plans where several operators share a weight."""
-        return jointly(self.graph, self.target, chooser, decided)
+        return jointly(self.graph, chooser, decided)
 
     def joined(self, found: NetworkPlan, chooser: Chooser) -> NetworkPlan:
         """The plans found, or joint plans if these are better."""
@@ -274,7 +360,7 @@ class Network:
 
         If no plans fit, the plans that need the least memory.
         """
-        others = other_bytes(self.graph, decided)
+        others = other_bytes(self.graph, decided, self.target.chips)
         choices: dict[Operator, tuple[Choice, ...]] = {node: () for node in decided.have}
         fastest: NetworkPlan | None = None
         smallest: NetworkPlan | None = None
@@ -326,14 +412,14 @@ class Network:
                 return {}
             bounds[node] = own + min(c.resident_bytes for c in found)
         # Equal layers are searched only once.
-        least: dict[tuple[Problem, tuple[Layout | None, ...]], int] = {}
+        least: dict[tuple[Problem, tuple[Layout | None, ...], Target], int] = {}
         for node, bound in bounds.items():
-            key = node.problem, decided.have[node]
+            key = node.problem, decided.have[node], node.part.target
             least[key] = min(bound, least.get(key, bound))
         stepped: dict[Operator, tuple[Choice, ...]] = {}
         for node in bounds:
-            key = node.problem, decided.have[node]
-            stepped[node] = in_steps(Question(*key, self.target, least[key]))
+            key = node.problem, decided.have[node], node.part.target
+            stepped[node] = in_steps(Question(*key, least[key]))
             if not any(c.temporary_bytes <= room - others[node] for c in stepped[node]):
                 return {}
         return stepped
@@ -344,7 +430,7 @@ class Network:
         """The plans of an operator that trade cycles for bytes, including its fastest plan."""
         if node.given is not None:
             return (fastest,)
-        question = Question(node.problem, have, self.target, bound)
+        question = Question(node.problem, have, node.part.target, bound)
         found = (fastest, *sketched(question))
         if node.pins:
             chooser = self.chooser(bound, 0.0)
@@ -407,6 +493,9 @@ class Network:
     def plan(self, decided: Decided, bound: int) -> NetworkPlan:
         """The decided plans, with the memory that they need."""
         options = decided.options
+        resident = decided.resident.reshape(self.target.chips, -1).max(axis=1, initial=0)
+        live = live_bytes(self.graph, decided, self.target.chips)
+        fullest = int((resident + live).argmax())
         return NetworkPlan(
             plans={
                 **{node.op: option.choice.plan for node, option in options.items()},
@@ -414,17 +503,19 @@ class Network:
             },
             choices={node.op: option.choice for node, option in options.items()},
             cycles=decided.cycles,
-            resident_bytes=int(decided.resident.max(initial=0)),
-            live_bytes=live_bytes(self.graph, decided),
+            resident_bytes=int(resident[fullest]),
+            live_bytes=int(live[fullest]),
+            chip_bytes=tuple((resident + live).tolist()),
             questions={
-                node.op: Question(node.problem, decided.have[node], self.target, bound)
+                node.op: Question(node.problem, decided.have[node], node.part.target, bound)
                 for node in options
             },
             at_home=frozenset(
                 op
                 for slot, op in self.graph.pinned.items()
                 if (home := home_of(op)) is not None
-                and placement(decided.homes[slot]) == placement(home.layout)
+                and placement(self.graph.on_machine(slot, decided.homes[slot]))
+                == placement(home.layout)
             ),
             reload_cycles=sum(o.choice.reload_cycles * n.times for n, o in options.items()),
         )

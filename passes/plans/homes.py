@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...backends.target import Target
-from ...dialects import nn
+from ...dialects import control, nn
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.home import home_of, is_remote
 from ...dialects.structured import Reinterpretation, Structured
@@ -24,7 +26,8 @@ from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from .derive import home_of_free, operand_layouts
 from .fused import operator_name
-from .planned import plan_of
+from .parts import Carrier, Part, Parts, reader_or_writer
+from .planned import parts_of, plan_of
 from .steps import takes_steps
 
 
@@ -41,20 +44,26 @@ class Homes:
 
         If an operation stores to a state, its home can be the source of a copy.
         """
+        owners, parts = self.parts.owners, self.parts
         loads: dict[str, list[SSAValue]] = {}
-        stored: set[str] = set()
+        copied: set[str] = set()
         for op in self.module.walk():
             if isinstance(op, nn.LoadOp):
-                loads.setdefault(op.state.string_value(), []).append(op.result)
+                name, part = op.state.string_value(), parts.around(op)
+                if part.is_whole or part == owners[name]:
+                    loads.setdefault(name, []).append(op.result)
+                else:
+                    copied.add(name)
             elif isinstance(op, nn.StoreOp):
-                stored.add(op.state.string_value())
+                copied.add(op.state.string_value())
         states = [op for op in self.module.body.block.ops if isinstance(op, nn.StateOp)]
         return {
             (name := op.sym_name.data): self._home(
                 op.value.array.shape,
                 op.value.array.dtype.itemsize,
                 [] if name in self.remote else loads.get(name, []),
-                must_be_source=name in stored,
+                owners[name],
+                must_be_source=name in copied,
                 asked=_asked(op),
             )
             for op in states
@@ -66,18 +75,32 @@ class Homes:
         states = (op for op in self.module.body.block.ops if isinstance(op, nn.StateOp))
         return frozenset(op.sym_name.data for op in states if is_remote(op))
 
+    @cached_property
+    def parts(self) -> Parts:
+        """The parts of the machine on which the functions lie."""
+        return parts_of(self.module, self.target)
+
     def constant(self, op: nn.ConstantOp) -> Layout:
         """The home of a constant."""
         tensor = op.result.type
-        return self._home(tensor.get_shape(), _itemsize(tensor), [op.result], asked=_asked(op))
+        return self._home(
+            tensor.get_shape(),
+            _itemsize(tensor),
+            [op.result],
+            self.parts.around(op),
+            asked=_asked(op),
+        )
 
     def argument(self, value: SSAValue, tensor: TensorType[Attribute]) -> Layout:
-        """The home of an input of the program, or of what comes from remote memory: near the tiles
-        on which its first reader wants it."""
-        wish = next((w for w in self._wishes(value, spread=True) if w is not None), None)
+        """The home of an input of the program or of a function, or of what comes from remote
+        memory: near the tiles on which its first reader wants it."""
+        part, itemsize = self.parts.around(value), _itemsize(tensor)
+        wishes = self._wishes(value, spread=True)
+        wish = next((w for w in wishes if w is not None and part.has(w)), None)
         if wish is None:
-            return self.linear(tensor)
-        return home_of_free(wish, _itemsize(tensor), self.target.tiles, self.target.chips)
+            return _linear(tensor.get_shape(), itemsize, part)
+        target = part.target
+        return part.moved(home_of_free(part.own(wish), itemsize, target.tiles, target.chips))
 
     def updated(self, carried: SSAValue, yielded: SSAValue) -> Layout | None:
         """The home of a carried value that each iteration updates at indices, else None.
@@ -96,25 +119,18 @@ class Homes:
                 return None
         return found
 
-    @property
-    def iteration_number(self) -> Layout:
-        """The home of an iteration number: every tile, because each tile runs the control
-        program."""
-        return replicated_layout(self.target.tiles, self.target.chips)
-
-    def linear(self, tensor: TensorType[Attribute]) -> Layout:
-        """The home of a function's operands and results: linear order, the same for every
-        caller."""
-        return self._linear(tensor.get_shape(), _itemsize(tensor))
-
-    def _linear(self, shape: tuple[int, ...], itemsize: int) -> Layout:
-        return linear_layout(shape, itemsize, self.target.tiles, chips=self.target.chips)
+    def iteration_number(self, number: SSAValue) -> Layout:
+        """The home of an iteration number: every tile of the function, because each tile runs the
+        control program."""
+        part = self.parts.around(number)
+        return part.moved(replicated_layout(part.target.tiles, part.target.chips))
 
     def _home(
         self,
         shape: tuple[int, ...],
         itemsize: int,
         values: Sequence[SSAValue],
+        part: Part,
         must_be_source: bool = False,
         asked: Layout | None = None,
     ) -> Layout:
@@ -125,10 +141,11 @@ class Homes:
 
         Args:
             values: the constant, or the values loaded from the state.
+            part: the chips on which it lies.
             must_be_source: whether the home has to be able to be the source of a copy.
         """
         wishes = [wish for value in values for wish in self._wishes(value)]
-        known = [w for w in wishes if w is not None]
+        known = [w for w in wishes if w is not None and part.has(w)]
         if asked is not None:
             # A reader that wants the same placement in another form needs no copy.
             return next((w for w in known if placement(w) == placement(asked)), asked)
@@ -137,7 +154,7 @@ class Homes:
         for wish in known:
             if wish.is_partition:
                 return wish
-        return self._linear(shape, itemsize)
+        return _linear(shape, itemsize, part)
 
     def _wishes(self, value: SSAValue, *, spread: bool = False) -> list[Layout | None]:
         """The layout that each use of a value wants, in program order.
@@ -159,12 +176,41 @@ class Homes:
                 moves_on = takes_steps(plan_of(op)) and not wish.is_partition
                 wishes.append(None if moves_on and not spread else wish)
             else:
-                wishes.append(None)
+                taken = _taken_by(op, use.index)
+                function = taken and self.parts.functions.get(taken.function)
+                if taken is None or function is None:
+                    wishes.append(None)
+                else:
+                    value = function.body.block.args[taken.number]
+                    wishes.append(self.argument(value, _tensor(value)))
         return wishes
 
     @cached_property
     def _positions(self) -> dict[Operation, int]:
         return {op: i for i, op in enumerate(self.module.walk())}
+
+
+def _taken_by(op: Operation, operand: int) -> Carrier | None:
+    """The call that takes an operand of an operation, at once or in a loop that carries it."""
+    if isinstance(op, CallOp):
+        return Carrier(op.callee.string_value(), operand, takes=True)
+    if isinstance(op, control.RepeatOp | control.WhileOp):
+        last = op.regions[-1].block.last_op
+        assert last is not None
+        argument = op.regions[-1].block.args[operand]
+        found = reader_or_writer(argument, last.operands[operand])
+        return found if found is not None and found.takes else None
+    return None
+
+
+def _tensor(value: SSAValue) -> TensorType[Attribute]:
+    return cast("TensorType[Attribute]", value.type)
+
+
+def _linear(shape: tuple[int, ...], itemsize: int, part: Part) -> Layout:
+    """Linear order on the chips of a part."""
+    target = part.target
+    return part.moved(linear_layout(shape, itemsize, target.tiles, chips=target.chips))
 
 
 def _asked(op: Operation) -> Layout | None:

@@ -7,17 +7,20 @@ from xdsl.ir import Operation
 
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
 from ...dialects.abele import Plan, PlanAttr
+from ...dialects.placement import Placement
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from .fused import operator_name
+from .parts import Part, Parts
 
 TARGET = "abele.target"
 """The module attribute that names the target. Modules have it from partition on."""
 
 
 ONE_CHIP = "abele.one_chip"
-"""The module attribute that says that plans for several chips use one of them only."""
+"""The module attribute that says that plans for several chips use the first of them only: what no
+function places lies there."""
 
 
 def target_of(module: ModuleOp) -> Target:
@@ -30,13 +33,13 @@ def target_of(module: ModuleOp) -> Target:
     return named_target(spelling.data)
 
 
-def used_target(module: ModuleOp) -> Target:
-    """The part of a module's target that its plans use: all of it, or one chip.
+def parts_of(module: ModuleOp, target: Target) -> Parts:
+    """The parts of a target on which the functions of a planned module lie.
 
-    What no plan places is spread over this part.
+    Functions that nobody places lie on all chips, or on the first one if the plans use no other.
     """
-    target = target_of(module)
-    return target.one_chip if ONE_CHIP in module.attributes else target
+    alone = ONE_CHIP in module.attributes
+    return Parts(module, target, Part.of(target, Placement(0)) if alone else Part(target))
 
 
 def asked_target(module: ModuleOp, given: str) -> Target:

@@ -74,12 +74,17 @@ def test_an_input_lies_near_where_its_first_reader_wants_it():
     assert homes.argument(x, nn.tensor((4, 6), nn.element_of(x))) == spread(wanted)
 
 
-def test_arguments_and_results_of_functions_lie_in_linear_order():
-    homes, _ = homes_of(ROWS, COLUMNS)
+def test_a_value_without_a_reader_that_computes_lies_in_linear_order():
+    module = module_of(
+        "func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> "
+        "{ func.return %x : tensor<4x6xf32> }",
+        context(),
+    )
+    homes = Homes(module, TINY)
     (main,) = [op for op in homes.module.walk() if isinstance(op, FuncOp)]
     (x,) = main.body.block.args
     tensor = nn.tensor((4, 6), nn.element_of(x))
-    assert homes.linear(tensor) == linear_layout((4, 6), 4, TINY.tiles)
+    assert homes.argument(x, tensor) == linear_layout((4, 6), 4, TINY.tiles)
 
 
 HALO = """

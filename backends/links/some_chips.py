@@ -1,0 +1,54 @@
+"""The links between some of the chips of a machine: those of the whole machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from ..facts import ASSUMED, fact
+from .links import MOST_CHIPS, Links, Routes, routes_of
+
+
+@dataclass(frozen=True)
+class SomeChips(Links):
+    """Some chips of a machine, which use its links. No target's file names this topology.
+
+    Chip i is chip `first + i * apart` of the machine. Bytes go the ways that they go there, and a
+    sync takes as long as there.
+
+    Attributes:
+        whole: the links of the machine.
+    """
+
+    kind: ClassVar[str] = "some"
+
+    first: int = fact(0, ASSUMED, "the chips that a function names", (0, MOST_CHIPS))
+    apart: int = fact(1, ASSUMED, "the chips that a function names", (1, MOST_CHIPS))
+    whole: Links = field(default=Links())
+
+    @property
+    def problem(self) -> str:
+        """Why the machine does not have these chips; "" if it has."""
+        last = self.first + (self.chips - 1) * self.apart
+        return "" if last < self.whole.chips else f"chip {last} of {self.whole.chips}"
+
+    def routes(self) -> Routes:
+        """The links of the machine, and which of them each pair of these chips uses."""
+        every = routes_of(self.whole)
+        source, destination = np.divmod(every.pair, self.whole.chips)
+        ends = [(chip - self.first) // self.apart for chip in (source, destination)]
+        ours = np.ones(len(every.pair), np.bool_)
+        for chip, own in zip((source, destination), ends, strict=True):
+            ours &= (own >= 0) & (own < self.chips) & (own * self.apart + self.first == chip)
+        pair = ends[0] * self.chips + ends[1]
+        return Routes(every.bytes_per_second, pair[ours], every.link[ours])
+
+    def meeting_seconds(self) -> float:
+        """Seconds in which the tiles of the machine meet, beyond what those of one chip take."""
+        return self.whole.meeting_seconds()
+
+    def first_word_seconds(self) -> float:
+        """Seconds until the first word of an exchange between chips has arrived."""
+        return self.whole.first_word_seconds()

@@ -1,0 +1,161 @@
+"""The placement of a function: the chips on which its operations, and what it holds, lie.
+
+A function of nn may have an attribute with three numbers: its first chip, how many chips it has,
+and how many chips they are apart.
+
+    func.func @stage1(%x: tensor<8xf32>) -> tensor<8xf32> attributes {abele.chips = [1, 2, 4]} {...}
+
+lies on chips 1 and 5. The first of these chips is its chip 0, and so on: a program that lies on as
+many chips of a machine of its own is moved there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeVar, cast
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from ..ir.geometry.layout import Layout, canonical, with_gaps
+from ..ir.geometry.tiles import Tiles
+from ..ir.upstream import VerifyException
+from .abele import Plan
+
+CHIPS = "abele.chips"
+"""The attribute of a function."""
+
+MOST = 1 << 16
+"""The largest number in it. A machine has fewer chips."""
+
+Placed = TypeVar("Placed", Plan, Layout)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Some chips of a machine.
+
+        Placement(1, 2, 4) of 8 chips:   . 0 . . . 1 . .
+
+    Raises ValueError for numbers that are no placement.
+
+    Attributes:
+        first: the first chip.
+        count: how many chips there are.
+        apart: the distance from a chip to the next.
+    """
+
+    first: int
+    count: int = 1
+    apart: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= MOST:
+            raise ValueError(f"first chip {self.first}; need 0 to {MOST}")
+        if not 1 <= self.count <= MOST:
+            raise ValueError(f"{self.count} chips; need 1 to {MOST}")
+        if not 1 <= self.apart <= MOST:
+            raise ValueError(f"chips {self.apart} apart; need 1 to {MOST}")
+
+    @property
+    def chips(self) -> range:
+        """The chips."""
+        return range(self.first, self.first + self.count * self.apart, self.apart)
+
+    @property
+    def last(self) -> int:
+        """The last chip."""
+        return self.chips[-1]
+
+    @property
+    def attribute(self) -> Attribute:
+        """The attribute that gives a function this placement."""
+        return ArrayAttr([IntegerAttr(n, i64) for n in (self.first, self.count, self.apart)])
+
+    def __str__(self) -> str:
+        return f"[{self.first}, {self.count}, {self.apart}]"
+
+    # From chips of its own to these chips, and back
+
+    def moved(self, placed: Placed, chip_tiles: int) -> Placed:
+        """A plan or layout for a machine that has only these chips, moved to them.
+
+        Raises ValueError if cells lie on several chips in a row that are not in a row here, and do
+        not fill them.
+        """
+        if isinstance(placed, Layout):
+            if self.apart > 1:
+                placed = with_gaps(placed, chip_tiles)
+            return canonical(self._at(placed, *self._to(placed.tiles, chip_tiles)))
+        combine = placed.combine and self.moved(placed.combine, chip_tiles)
+        return replace(self._at(placed, *self._to(placed.tiles, chip_tiles)), combine=combine)
+
+    def own(self, placed: Placed, chip_tiles: int) -> Placed:
+        """A plan or layout that lies on these chips, for a machine that has only them.
+
+        Raises ValueError if it has cells on other chips.
+        """
+        if isinstance(placed, Layout):
+            if self.apart > 1:
+                placed = with_gaps(placed, chip_tiles)
+            return canonical(self._at(placed, *self._from(placed.tiles, chip_tiles)))
+        combine = placed.combine and self.own(placed.combine, chip_tiles)
+        return replace(self._at(placed, *self._from(placed.tiles, chip_tiles)), combine=combine)
+
+    @staticmethod
+    def _at(placed: Placed, first_tile: int, apart: int) -> Placed:
+        return replace(placed, first_tile=first_tile, apart=apart)
+
+    def _to(self, tiles: Tiles, chip_tiles: int) -> tuple[int, int]:
+        """The first tile here, and the distance between chips."""
+        chip, at = divmod(tiles.first, chip_tiles)
+        self._check_rows(tiles, at, chip_tiles)
+        return (self.first + chip * self.apart) * chip_tiles + at, tiles.apart * self.apart
+
+    def _from(self, tiles: Tiles, chip_tiles: int) -> tuple[int, int]:
+        chip, at = divmod(tiles.first, chip_tiles)
+        self._check_rows(tiles, at, chip_tiles)
+        own, rest = divmod(chip - self.first, self.apart)
+        apart, more = divmod(tiles.apart, self.apart * chip_tiles)
+        last = (tiles.end - 1) // chip_tiles
+        if own < 0 or rest or more or last > self.last:
+            raise ValueError(f"tiles {tiles}; chips {self} have {self._tiles(chip_tiles)}")
+        return own * chip_tiles + at, apart * chip_tiles
+
+    def _check_rows(self, tiles: Tiles, at: int, chip_tiles: int) -> None:
+        """Raise ValueError if cells in a row cross from a chip to one that is not the next here."""
+        if self.apart > 1 and at + tiles.on_a_chip > chip_tiles:
+            raise ValueError(
+                f"tiles {tiles} in a row; chips {self} are not neighbours, so parts need to be "
+                "spread over them with across"
+            )
+
+    def _tiles(self, chip_tiles: int) -> str:
+        ends = (f"{c * chip_tiles}..{(c + 1) * chip_tiles - 1}" for c in self.chips[:4])
+        return ", ".join(ends) + (", ..." if self.count > 4 else "")
+
+
+def placement_of(function: FuncOp) -> Placement | None:
+    """The placement that a function's attribute gives it; None if it has none.
+
+    Raises VerifyException if the attribute is anything but a placement.
+    """
+    given = function.attributes.get(CHIPS)
+    if given is None:
+        return None
+    listed = cast("ArrayAttr[Attribute]", given).data if isinstance(given, ArrayAttr) else ()
+    numbers = [each.value.data for each in listed if isinstance(each, IntegerAttr)]
+    what = f"@{function.sym_name.data}: {CHIPS} = {given}"
+    if len(numbers) != 3 or len(listed) != 3:
+        raise VerifyException(f"{what}; need [first chip, number of chips, chips apart]")
+    try:
+        return Placement(*numbers)
+    except ValueError as error:
+        raise VerifyException(f"{what}: {error}") from None
+
+
+def keep_placement(old: FuncOp, new: FuncOp) -> None:
+    """Give a function the placement of the one that it is made from."""
+    if CHIPS in old.attributes:
+        new.attributes[CHIPS] = old.attributes[CHIPS]

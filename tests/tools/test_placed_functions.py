@@ -1,0 +1,130 @@
+"""Networks cut by hand into functions on several chips compute what one chip does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from some_tensors import module_of
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from abele.dialects.partition import partition_type
+from abele.dialects.placement import CHIPS, Placement
+from abele.ir.text import write_module
+from abele.tools import Executable, compile_model
+
+from ..strategies import context
+
+FOUR = "tiny:16,links.topology=ladder,links.chips=4"
+ONE = "tiny:4"
+
+BATCH, WIDTH = 16, 12
+VALUE, WEIGHT = f"tensor<{BATCH}x{WIDTH}xf32>", f"tensor<{WIDTH}x{WIDTH}xf32>"
+
+
+def stage(i: int, placement: Placement | None, given: bool) -> str:
+    """A function of one layer, whose weight it loads or is given."""
+    where = "" if placement is None else f" attributes {{{CHIPS} = {placement}}}"
+    load = "" if given else f"%w = nn.load @w{i} : {WEIGHT}"
+    return f"""
+    func.func @stage{i}(%x: {VALUE}{f", %w: {WEIGHT}" if given else ""}) -> {VALUE}{where} {{
+      {load}
+      %0 = nn.matmul %x, %w : ({VALUE}, {WEIGHT}) -> {VALUE} loc("fc{i}")
+      %1 = nn.relu %0 : ({VALUE}) -> {VALUE} loc("relu{i}")
+      func.return %1 : {VALUE}
+    }}"""
+
+
+def network(places: list[Placement | None], *, given: bool = False, loop: int = 0) -> str:
+    """Layers one after another, or a loop in which each works on what the one before it has left
+    in the iteration before."""
+    n = len(places)
+    states = "".join(f"nn.state @w{i} : {WEIGHT} = {{w{i}}}\n" for i in range(n))
+    loads = "".join(f"%w{i} = nn.load @w{i} : {WEIGHT}\n" for i in range(n)) if given else ""
+    weight = f", {WEIGHT}" if given else ""
+
+    def call(i: int, value: str) -> str:
+        return (
+            f"%s{i} = func.call @stage{i}({value}{f', %w{i}' if given else ''}) : "
+            f"({VALUE}{weight}) -> {VALUE}\n"
+        )
+
+    types = ", ".join([VALUE] * n)
+    if loop:
+        taken = ", ".join(f"%a{i}: {VALUE}" for i in range(n))
+        outputs = ", ".join(f"%o{i}" for i in range(n))
+        initial = ", ".join(["%x"] * n)
+        body = f"""{outputs} = control.repeat {loop} ({initial}) : ({types}) -> ({types}) {{
+          ^bb0({taken}):
+            {"".join(call(i, f"%a{i}") for i in range(n))}
+            control.yield {", ".join(f"%s{(i - 1) % n}" for i in range(n))} : {types}
+          }}
+          func.return %o0 : {VALUE}"""
+    else:
+        calls = "".join(call(i, f"%s{i - 1}" if i else "%x") for i in range(n))
+        body = f"{calls} func.return %s{n - 1} : {VALUE}"
+    main = f"func.func @main(%x: {VALUE}) -> {VALUE} {{ {loads} {body} }}"
+    return states + main + "".join(stage(i, p, given) for i, p in enumerate(places))
+
+
+def compiled(text: str, target: str, folder: Path, *, whole: bool = True) -> Executable:
+    """The compiled program, with weights that are integers, or not."""
+    count = text.count("nn.state")
+    drawn = np.random.default_rng(count).normal(size=(count, WIDTH, WIDTH)) / 2
+    weights = {f"w{i}": (np.rint(w) if whole else w) for i, w in enumerate(drawn.astype("f"))}
+    path = folder / f"{target[:7].replace(':', '-')}.mlir"
+    write_module(module_of(text, context(), **weights), path)
+    return compile_model(path, target, cache=False)
+
+
+def chips_of(exe: Executable, function: str) -> set[int]:
+    """The chips on which a function has values."""
+    found: set[int] = set()
+    for op in exe.module_at("partition").walk():
+        if _function(op) == function:
+            for value in (*op.operands, *op.results):
+                tiles = partition_type(value).layout.data.tiles
+                found |= set((tiles.of(np.arange(tiles.count)) // 4).tolist())
+    return found
+
+
+def _function(op: Operation) -> str:
+    while not isinstance(op, FuncOp):
+        parent = op.parent_op()
+        if parent is None:
+            return ""
+        op = parent
+    return op.sym_name.data
+
+
+def inputs_of(exe: Executable, *, whole: bool = True) -> dict[str, np.ndarray]:
+    (x,) = exe.inputs
+    drawn = np.random.default_rng(7).normal(size=x.shape) * 2
+    return {x.name: (np.rint(drawn) if whole else drawn).astype(np.float32)}
+
+
+PLACES = [
+    [Placement(0), Placement(3)],
+    [Placement(1), Placement(2, 2, 1)],
+    [Placement(0, 2, 2), Placement(1, 2, 2)],
+    [Placement(2), Placement(0), Placement(3), Placement(1)],
+    [Placement(0), None, Placement(0, 4), Placement(3)],
+]
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize(("given", "loop"), [(False, 0), (True, 0), (False, 3), (True, 3)])
+def test_functions_on_several_chips_give_the_bits_of_one_chip(
+    tmp_path: Path, places: list[Placement | None], given: bool, loop: int
+):
+    one = compiled(network([None] * len(places), given=given, loop=loop), ONE, tmp_path)
+    four = compiled(network(places, given=given, loop=loop), FOUR, tmp_path)
+    for i, placement in enumerate(places):
+        if placement is not None:
+            assert chips_of(four, f"stage{i}") <= set(placement.chips)
+    inputs = inputs_of(one)
+    for name, array in one.run(inputs).items():
+        assert np.abs(array).max() > 0
+        np.testing.assert_array_equal(four.run(inputs)[name], array)
