@@ -59,6 +59,9 @@ ITERATION_NUMBER = TensorType(i32, [])
 """The type of an iteration number: an i32 without axes."""
 
 
+MICRO_BATCHES = "micro_batches"
+"""The attribute of a loop over the micro-batches of a batch."""
+
 MOST_NUMBERED = 2**31
 """The most iterations whose numbers an i32 can hold."""
 
@@ -191,6 +194,11 @@ class RepeatOp(IRDLOperation):
     def iterations(self) -> int:
         """The number of iterations."""
         return self.count.value.data
+
+    @property
+    def over_micro_batches(self) -> bool:
+        """Whether each iteration computes one micro-batch of a batch."""
+        return MICRO_BATCHES in self.attributes
 
     def verify_(self) -> None:
         """Check arguments, results and terminators."""

@@ -104,6 +104,9 @@ def _users_core() -> tuple[Row, ...]:
     return (Row(names),) if names else ()
 
 
+STAGED = "staged"
+"""nn in which operations may have stages of a pipeline."""
+
 PLANNED = "planned"
 """nn without composites, in which every operation that computes or moves has a plan."""
 
@@ -187,7 +190,7 @@ NN = Level(
     "nn",
     (row("nn"), *_NN_ROWS),
     _users_dialects,
-    (PLANNED,),
+    (STAGED, PLANNED),
     meaning="What is computed: operators on whole tensors.",
 )
 

@@ -79,10 +79,23 @@ class Phases:
         names = origin_names(source) if isinstance(source, Operation) else (source or "",)
         return frozenset(self._of_path(path) for name in names for path in name.split("+"))
 
+    def node_of(self, path: str) -> str:
+        """The path of an origin without the steps that training has added: of "conv1/backward" it
+        is "conv1"."""
+        head = self._head(path)
+        steps = path[len(head) :].split("/")
+        own = next((i for i, step in enumerate(steps) if step in STEPS), len(steps))
+        return head + "/".join(steps[:own])
+
     def _of_path(self, path: str) -> str:
-        heads = [n for n in self.nodes or () if path == n or path.startswith(f"{n}/")]
-        steps = path[len(max(heads, key=len, default="")) :].split("/")
+        steps = path[len(self._head(path)) :].split("/")
         return max((STEPS.get(step, FORWARD) for step in steps), key=PHASES.index)
+
+    def _head(self, path: str) -> str:
+        """The longest node that looks like a step of training and begins a path; "" if none
+        does."""
+        heads = [n for n in self.nodes or () if path == n or path.startswith(f"{n}/")]
+        return max(heads, key=len, default="")
 
 
 def keep_forward_names(module: ModuleOp) -> None:

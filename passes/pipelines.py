@@ -23,6 +23,8 @@ from ..ir.upstream import ModulePass
 
 PASSES: dict[str, str] = {
     "decompose": "abele.passes.decompose:Decompose",
+    "assign-stages": "abele.passes.assign_stages:AssignStages",
+    "pipeline-stages": "abele.passes.pipeline_stages:PipelineStages",
     "fold-constants": "abele.passes.fold_constants:FoldConstants",
     "eliminate-dead": "abele.passes.eliminate_dead:EliminateDead",
     "canonicalize": "abele.passes.canonicalize:Canonicalize",

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
@@ -172,6 +173,7 @@ class MicroBatches:
         self.edit.erase(self.iteration)
         yielding.operands = yielded
         loop = control.RepeatOp(self.count, initial, Region(body))
+        loop.attributes[control.MICRO_BATCHES] = UnitAttr()
         outer.insert(loop)
         sums = [value for value, _ in summed]
         return self._results(outer, list(loop.outputs), stores, sums, joined)

@@ -24,12 +24,12 @@ from ....backends.prices.codelets import compute_cycles
 from ....backends.prices.contractions.methods import methods_of
 from ....backends.prices.workload import Workload, number_dtype, roles
 from ....backends.target import Target, named_target, resolve_target
-from ....dialects import partition, tile
+from ....dialects import control, partition, tile
 from ....dialects.abele import Plan, PlanAttr
 from ....dialects.dtypes import numpy_dtype
 from ....dialects.home import ADDRESS, is_remote
-from ....dialects.levels import NN, PLANNED, TILE_DECISIONS
-from ....dialects.nn import element_of, free_number, is_group, join
+from ....dialects.levels import NN, PLANNED, STAGED, TILE_DECISIONS
+from ....dialects.nn import StoreOp, element_of, free_number, is_group, join
 from ....dialects.partition import PartitionTensor, laid_out, partition_type
 from ....dialects.structured import Movement, Structure, Structured
 from ....dialects.variable import ALIGNMENT
@@ -48,7 +48,10 @@ from ....passes.convert_nn_to_partition import ConvertNnToPartition
 from ....passes.convert_partition_to_tile import ConvertPartitionToTile
 from ....passes.convert_tile_to_exchange import ConvertTileToExchange
 from ....passes.decompose import Decompose
+from ....passes.gradients.program import entry_of
 from ....passes.group_supersteps import GroupSupersteps
+from ....passes.pipelining.scope import Scope
+from ....passes.pipelining.stages import STAGES, numbers, set_stage
 from ....passes.plans.derive import combine_structure, is_legal_in_steps
 from ....passes.plans.fused import FusedGroups
 from ....passes.plans.padding import can_pad
@@ -77,6 +80,14 @@ MOST_STEPS = 6
 
 GROUPED = 0.7
 """How often an operation is grouped with an operation that it reads, where that is legal."""
+
+MOST_STAGES = 4
+
+WHOLE = 0.4
+"""How often all of @main has stages, and not a loop in it."""
+
+STAGED_OPERATIONS = 0.8
+"""How many operations get a stage; the stages of the others follow from what they read."""
 
 ADDRESSED = 0.3
 """How often a variable gets a random address before the others are packed."""
@@ -477,12 +488,42 @@ def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
             random stage of tile. A user's level is reached from the level above it.
     """
     Decompose().apply(AbeleContext(), module)
+    if level == STAGED:
+        decide_stages(module, target, random)
+        return
     if _first_above(level) == NN.name:
         _descend(module, level, target, random)
         return
     decide_plans(module, target, random)
     if level != PLANNED:
         _descend(module, level, target, random)
+
+
+def decide_stages(module: ModuleOp, target: Target, random: Random) -> None:
+    """Put the operations of @main, or those of a loop in it, into random stages on random chips."""
+    main = entry_of(module)
+    assert main is not None
+    loops = [op for op in main.body.block.ops if isinstance(op, control.RepeatOp)]
+    scopes = [
+        (Scope.of_loop(op), min(op.iterations, MOST_STAGES))
+        for op in loops
+        if op.runs is None and not any(isinstance(each, StoreOp) for each in op.walk())
+    ]
+    if not scopes or random.random() < WHOLE:
+        scopes = [(Scope(main.body.block), MOST_STAGES)]
+    scope, most = random.choice(scopes)
+    ops = [op for op in scope.ops if random.random() < STAGED_OPERATIONS]
+    cuts = [random.random() for _ in range(random.randint(1, max(most, 1)) - 1)]
+    for i, op in enumerate(ops if most else ()):
+        set_stage(op, sum(i >= cut * len(ops) for cut in cuts))
+    try:
+        scope.complete()
+    except InputError:
+        # A loop carries a value back to an earlier stage.
+        for op in ops:
+            set_stage(op, 0)
+    chips = [random.randrange(max(target.chips, 2)) for _ in range(MOST_STAGES)]
+    module.attributes[STAGES] = numbers(chips)
 
 
 def _first_above(level: str) -> str:

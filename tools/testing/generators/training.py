@@ -144,7 +144,7 @@ def _options(module: ModuleOp, output: str, random: Random, scaling: Scaling) ->
     optimizer = random.choice(("sgd", *OPTIMIZERS))
     numbers = {name: random.choice(NUMBERS[name]) for name in OPTIMIZERS[optimizer].reads}
     numbers["nesterov"] = bool(numbers.get("nesterov") and numbers["momentum"])
-    micro_batches = random.choice((1, 1, 1, 2, 3)) if shape and shape[0] else 1
+    micro_batches = random.choice((1, 1, 1, 2, 3, 5)) if shape and shape[0] else 1
     steps = random.choice((1, 1, 2, 3))
     axes: tuple[str, ...] = ()
     if micro_batches > 1:

@@ -1,0 +1,190 @@
+"""Decide which stage of a pipeline each operation belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from ..backends.target import Target
+from ..dialects.levels import NN
+from ..ir.node_names import no_such_operator, operations_matching, operations_named
+from ..ir.phases import BACKWARD, FORWARD, UPDATE, Phases
+from ..ir.provenance import origin_names
+from ..ir.rewriting import may_rewrite
+from ..ir.support.errors import InputError
+from ..ir.upstream import Context, ModuleOp, ModulePass
+from .gradients.micro_batches import STEP as MICRO_BATCH
+from .gradients.program import entry_of
+from .gradients.way import read_by
+from .pipelining.scope import Scope
+from .pipelining.stages import (
+    STAGES,
+    loop_over_micro_batches,
+    numbers,
+    operations_of,
+    set_stage,
+    stage_of,
+)
+from .plans.planned import asked_target
+
+
+@dataclass(frozen=True)
+class AssignStages(ModulePass):
+    """Write the stage of a pipeline on each operation, and the chips of the stages on the module.
+    nn -> nn.
+
+    Forward operations are cut before the named ones, in the order of the program. Operations that
+    have a stage already keep it, if nothing is named. A backward operation belongs to the stage
+    that mirrors the stage of its forward operation: with forward stages 0..e, stage 2e + 1 - s
+    mirrors stage s, on the same chip.
+
+        %1 = nn.conv ... loc("conv1")             %1 = nn.conv ... {stage = 0 : i64}
+        %2 = nn.conv ... loc("conv2")             %2 = nn.conv ... {stage = 1 : i64}
+        %3 = ... loc("conv2/backward")            %3 = ... {stage = 2 : i64}
+        %4 = ... loc("conv1/backward")            %4 = ... {stage = 3 : i64}
+
+    Attributes:
+        cuts: names of nodes, or patterns with *, each of which begins a stage. A name also stands
+            for the nodes below it: layer3 for layer3/attention/query.
+        chips: the chip of each forward stage; stage s is on chip s if none are given.
+        target: the target whose chips there are.
+    """
+
+    name = "assign-stages"
+    takes = NN
+    skips_other_levels = True
+
+    cuts: tuple[str, ...] = ()
+    chips: tuple[int, ...] = ()
+    target: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module. Raises InputError for a cut that is no node, and for chips that the
+        target does not have."""
+        main = entry_of(op)
+        if main is None or not may_rewrite():
+            return
+        _Assignment(self, op, main, asked_target(op, self.target)).run()
+
+
+@dataclass
+class _Assignment:
+    """The stages of one module, while they are found."""
+
+    options: AssignStages
+    module: ModuleOp
+    main: FuncOp
+    target: Target
+
+    def __post_init__(self) -> None:
+        loop = loop_over_micro_batches(self.main)
+        self.scope = Scope(self.main.body.block) if loop is None else Scope.of_loop(loop)
+        self.phases = Phases.of(self.module)
+
+    def run(self) -> None:
+        ops = self.scope.ops
+        floating = self.scope.floating()
+        phase = {op: self._phase(op) for op in ops}
+        forward: dict[Operation, None] = {}
+        for op in ops:
+            makers = [m for m in self._makers(op) if m in phase and m not in floating]
+            if phase[op] == FORWARD and op not in floating and all(m in forward for m in makers):
+                forward[op] = None
+        own = self._forward([*forward])
+        if not own:
+            return
+        count = max(own.values()) + 1
+        chips = self._chips(count)
+        is_training = BACKWARD in phase.values()
+        stages = 2 * count if is_training else count
+        of_nodes = self._of_nodes(own)
+        for op in ops:
+            if op in own or op in floating:
+                continue
+            node = self._node(op, of_nodes) if phase[op] in (BACKWARD, UPDATE) else None
+            least = max((own[m] for m in self._makers(op) if m in own), default=0)
+            mirrored = 0 if node is None else stages - 1 - of_nodes[node]
+            own[op] = stage_of(op) or max(least, mirrored)
+        for op, stage in own.items():
+            set_stage(op, stage)
+        for op in operations_of(self.main.body.block):
+            if op not in own and (node := self._node(op, of_nodes)) is not None:
+                set_stage(op, of_nodes[node])
+        self.module.attributes[STAGES] = numbers((*chips, *(chips[::-1] if is_training else ())))
+
+    def _phase(self, op: Operation) -> str | None:
+        """The phase of an operation; None if it only collects what micro-batches give."""
+        paths = [path.split("/")[-1] for path in _paths(op)]
+        return None if MICRO_BATCH in paths else self.phases.phase(op)
+
+    def _makers(self, op: Operation) -> list[Operation]:
+        return [v.owner for v in read_by(op) if isinstance(v.owner, Operation)]
+
+    def _forward(self, ops: Sequence[Operation]) -> dict[Operation, int]:
+        """The stages of forward operations, in the order of the program."""
+        if not self.options.cuts:
+            given = {op: stage for op in ops if (stage := stage_of(op)) is not None}
+            if given:
+                self.scope.complete()
+                given = {op: self.scope.stages[op] for op in ops}
+            return given
+        at = sorted((self._place(name, ops), name) for name in self.options.cuts)
+        for (one, first), (other, second) in pairwise(at):
+            if one == other:
+                raise InputError(f"--pipeline: {first} and {second} begin the same stage")
+        if at[0][0] == 0:
+            raise InputError(
+                f"--pipeline: {at[0][1]} is the first node, so no stage is before it; name the "
+                "nodes that begin the second stage and those after it"
+            )
+        places = [place for place, _ in at]
+        return {op: sum(i >= place for place in places) for i, op in enumerate(ops)}
+
+    def _place(self, name: str, ops: Sequence[Operation]) -> int:
+        """Where the first operation of a node stands."""
+        found = operations_named(name, ops) or operations_matching(name, ops)
+        found = found or operations_matching(f"{name}/*", ops)
+        if not found:
+            why = no_such_operator(name, ops, self.scope.ops, "is in no forward stage")
+            raise InputError(f"--pipeline: {name}: {why}")
+        return ops.index(found[0])
+
+    def _chips(self, count: int) -> tuple[int, ...]:
+        """The chip of each forward stage."""
+        chips = self.options.chips or tuple(range(count))
+        if len(chips) != count:
+            raise InputError(
+                f"--pipeline: {len(chips)} chips for {count} stages; need one for each stage"
+            )
+        if max(chips) >= self.target.chips:
+            raise InputError(
+                f"--pipeline: a stage on chip {max(chips)}; target {self.target.name} has chips "
+                f"0..{self.target.chips - 1}"
+            )
+        return chips
+
+    def _of_nodes(self, own: dict[Operation, int]) -> dict[str, int]:
+        """The last forward stage of each node."""
+        found: dict[str, int] = {}
+        for op, stage in own.items():
+            for path in _paths(op):
+                found[path] = max(stage, found.get(path, 0))
+        return found
+
+    def _node(self, op: Operation, of_nodes: dict[str, int]) -> str | None:
+        """The node of the forward phase that an operation belongs to; None if it is not known."""
+        for path in _paths(op):
+            node = self.phases.node_of(path)
+            while node and node not in of_nodes:
+                node = node.rpartition("/")[0]
+            if node:
+                return node
+        return None
+
+
+def _paths(op: Operation) -> list[str]:
+    return [path for name in origin_names(op) for path in name.split("+")]

@@ -1,0 +1,1 @@
+"""Stages of a network on chips of their own."""

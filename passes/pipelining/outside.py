@@ -1,0 +1,177 @@
+"""Moves what a program computes once in a run to functions on the chips that need it.
+
+Besides the loop over micro-batches, a step of training updates weights and prepares sums. What
+belongs to the stages of one chip becomes functions there. What belongs to several chips, such as
+the norm of all gradients, stays in @main.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from ...dialects import nn
+from ...dialects.structured import Reinterpretation
+from ...ir.edit import Edit
+from ...ir.support.unused_names import UnusedNames
+from ...ir.upstream import InsertPoint, ModuleOp
+from ..gradients.way import read_by
+from .outline import Outline
+from .stages import operations_of, stage_of
+
+Unit = int | None
+"""A chip; None for what stays in @main."""
+
+
+@dataclass
+class Outside:
+    """The operations of @main, while they move to functions.
+
+    Attributes:
+        chips: the chip of each stage.
+        inside: the chip of each operation in the loops over micro-batches.
+        loops: for each of these loops, the chip of each value that it carries.
+    """
+
+    module: ModuleOp
+    main: FuncOp
+    chips: Sequence[int]
+    names: UnusedNames
+    edit: Edit
+    replicas: int
+    apart: int
+    inside: Mapping[Operation, int]
+    loops: Mapping[Operation, Sequence[int]]
+    units: dict[Operation, int] = field(default_factory=dict[Operation, int])
+
+    def run(self) -> None:
+        """Move the operations."""
+        self._find_units()
+        groups = self._groups()
+        for (unit, _), ops in groups.items():
+            if unit is not None and not all(isinstance(each, _LEFT) for each in ops):
+                self._outline(unit, ops)
+
+    def _find_units(self) -> None:
+        """Find the chip of each operation: that of its stage, of all that read it, or of all that
+        it reads."""
+        ops = [op for op in operations_of(self.main.body.block) if op not in self.loops]
+        ops = [op for op in ops if not isinstance(op, nn.LoadOp | nn.ConstantOp)]
+        for op in ops:
+            stage = stage_of(op)
+            if stage is not None:
+                self.units[op] = self.chips[stage]
+        for op in reversed(ops):
+            readers = {self._reader(use.operation, use.index) for v in op.results for use in v.uses}
+            if op not in self.units and len(readers) == 1:
+                (unit,) = readers
+                if unit is not None:
+                    self.units[op] = unit
+        for op in ops:
+            makers = {self._maker(v) for v in read_by(op) if not _is_everywhere(v)}
+            known = makers - {None}
+            is_number = all(not nn.shape_of(value) for value in op.results)
+            # Numbers of several chips, such as the norm of all gradients, stay where they meet.
+            if op not in self.units and len(known) == 1 and not (None in makers and is_number):
+                self.units[op] = next(unit for unit in known if unit is not None)
+
+    def _reader(self, op: Operation, index: int) -> Unit:
+        """The chip of an operation that reads a value, or of the one around it."""
+        if op in self.loops:
+            return self.loops[op][index]
+        outer: Operation | None = op
+        while outer is not None:
+            if outer in self.inside:
+                return self.inside[outer]
+            if outer in self.units:
+                return self.units[outer]
+            outer = outer.parent_op()
+        return None
+
+    def _maker(self, value: SSAValue) -> Unit:
+        owner = value.owner
+        if isinstance(owner, Operation) and owner in self.loops:
+            return self.loops[owner][value.index] if isinstance(value, OpResult) else None
+        return self.units.get(owner) if isinstance(owner, Operation) else None
+
+    def _groups(self) -> dict[tuple[Unit, int], list[Operation]]:
+        """The operations that can be computed together, in the order in which they now stand in
+        @main.
+
+        An operation is one level deeper than what it reads of other units, so functions never wait
+        for each other in a circle.
+        """
+        depth: dict[Operation, int] = {}
+        groups: dict[tuple[Unit, int], list[Operation]] = {}
+        block = self.main.body.block
+        for op in operations_of(block):
+            makers = {v.owner for v in read_by(op) if not _is_everywhere(v)}
+            own = 0 if isinstance(op, nn.LoadOp | nn.ConstantOp) else 1
+            for maker in makers:
+                if isinstance(maker, Operation) and maker in depth:
+                    is_loop = maker in self.loops or op in self.loops
+                    same = not is_loop and self._unit(maker) == self._unit(op)
+                    own = max(own, depth[maker] + (0 if same else 1))
+            depth[op] = own
+            groups.setdefault((self._unit(op), own), []).append(op)
+        # Operations of one group stand together.
+        last = block.last_op
+        assert last is not None
+        for ops in sorted(groups.values(), key=lambda ops: depth[ops[0]]):
+            for op in ops:
+                op.detach()
+                block.insert_op_before(op, last)
+        return groups
+
+    def _unit(self, op: Operation) -> Unit:
+        return self.units.get(op)
+
+    def _outline(self, unit: int, ops: Sequence[Operation]) -> None:
+        """Move operations that stand together to a function."""
+        after = ops[-1].next_op
+        assert after is not None
+        own = {op for op in ops}
+        read = [
+            value
+            for op in ops
+            for value in op.results
+            if any(_outermost(use.operation, self.main) not in own for use in value.uses)
+        ]
+        outline = Outline(self.edit, self.main, ops)
+        for value in outline.outside:
+            outline.bind(value, outline.argument(value.type, value.name_hint))
+        outline.returned = [*read]
+        name = self.names.unused(f"chip{unit}")
+        outline.finish(self.module, name, (unit, self.replicas, self.apart))
+        call = CallOp(name, outline.outside, [value.type for value in read])
+        call.location = ops[-1].location
+        self.edit.insert(call, InsertPoint.before(after))
+        for old, new in zip(read, call.results, strict=True):
+            old.replace_uses_with_if(new, lambda use: not _is_in(use.operation, outline.block))
+
+
+_LEFT = nn.StoreOp | Reinterpretation
+
+
+def _is_everywhere(value: SSAValue) -> bool:
+    return isinstance(value.owner, nn.LoadOp | nn.ConstantOp)
+
+
+def _outermost(op: Operation, main: FuncOp) -> Operation:
+    """The operation of @main's body that an operation is, or lies in."""
+    while (parent := op.parent_op()) is not None and parent is not main:
+        op = parent
+    return op
+
+
+def _is_in(op: Operation, block: object) -> bool:
+    """Whether an operation is in a block, or in a region of one of its operations."""
+    while op.parent is not block:
+        parent = op.parent_op()
+        if parent is None:
+            return False
+        op = parent
+    return True
