@@ -36,6 +36,7 @@ PASSES: dict[str, str] = {
     "unfuse": "abele.passes.unfuse:Unfuse",
     "recompute": "abele.passes.recompute:Recompute",
     "narrow-stashes": "abele.passes.narrow_stashes:NarrowStashes",
+    "replicate": "abele.passes.replicate:Replicate",
     "plan-splits": "abele.passes.plan_splits:PlanSplits",
     "convert-nn-to-partition": "abele.passes.convert_nn_to_partition:ConvertNnToPartition",
     "convert-partition-to-tile": "abele.passes.convert_partition_to_tile:ConvertPartitionToTile",

@@ -20,6 +20,8 @@ from ...dialects.home import home_of
 from ...ir.geometry.layout import Layout, placement
 from ...ir.upstream import ModuleOp
 from ..plans.parts import Part, Parts
+from ..replicas.written import replicas_of
+from .batches import with_batch
 from .budget import Fronts
 from .choice import Choice, rank
 from .graph import Group, Operator, PlanningGraph, loop_of_runs, read_graph
@@ -131,7 +133,7 @@ def plan_network(
         joint: choose the plans of operators that share a weight which the program changes together.
         spare: bytes of a tile that the program shall leave free.
     """
-    asked = _Request(module, target, limits or Limits(), joint, spare)
+    asked = _Request(module, target, with_batch(limits or Limits(), module), joint, spare)
     parts = Parts(module, target, Part(target))
     groups = [Group(frozenset(parts.names(part)), part, part) for part in parts.placed]
     if groups:
@@ -157,7 +159,10 @@ class _Request:
         """
         target = self.target if group is None else group.part.target
         found = self.planned(target, group)
-        if target.chips == 1 or any(self._needs_several(op, group) for op in self._ops(group)):
+        replicated = replicas_of(self.module) > 1
+        if target.chips == 1 or replicated or any(
+            self._needs_several(op, group) for op in self._ops(group)
+        ):
             return found
         if group is None:
             alone = self.planned(target.one_chip, None)

@@ -56,12 +56,29 @@ def over_chips(question: Question) -> tuple[Question, ...]:
 def ways_of(problem: Problem, target: Target) -> list[tuple[int, ...]]:
     """The ways that the terms allow: one chip, and one dimension cut across all chips.
 
-    Each is the number of chips for each dimension.
+    If replicas share a batch, its dimension is cut across them in every way. A replica of several
+    chips may cut a further dimension, or leave all chips but one idle. Each way is the number of
+    chips for each dimension.
     """
     rank, chips = len(problem.structure.space.dims), target.chips
-    every = [(1,) * rank]
-    every += [tuple(chips if e == d else 1 for e in range(rank)) for d in range(rank)]
+    one = (1,) * rank
+    if problem.terms.batch is not None:
+        batch, replicas = problem.terms.batch
+        own = chips // replicas
+        ways = [_cut(one, batch, replicas)]
+        if own > 1:
+            # Chips are numbered by dimensions in order, so the batch has to come first.
+            ways += [_cut(ways[0], d, own) for d in range(batch, rank)]
+        shared = [way for way in ways if can_spread(problem, way, target)]
+        if shared:
+            return shared
+    every = [one, *(_cut(one, d, chips) for d in range(rank))]
     return [way for way in every if can_spread(problem, way, target)]
+
+
+def _cut(way: tuple[int, ...], dim: int, chips: int) -> tuple[int, ...]:
+    """A way in which a dimension is cut across so many times as many chips."""
+    return tuple(n * chips if d == dim else n for d, n in enumerate(way))
 
 
 def can_spread(problem: Problem, across: tuple[int, ...], target: Target) -> bool:
@@ -97,10 +114,13 @@ def _has_room(problem: Problem, across: tuple[int, ...], target: Target) -> bool
 def _with(problem: Problem, across: tuple[int, ...], target: Target) -> Problem:
     """The problem with a way to use chips."""
     several = any(n > 1 for n in across)
+    # Replicas of which each uses one chip of several are further apart.
+    batch = problem.terms.batch
+    own = target.chips // batch[1] if batch is not None and prod(across) == batch[1] else 1
     terms = replace(
         problem.terms,
         across=across if several else (),
-        apart=target.tiles_per_chip if several else 0,
+        apart=own * target.tiles_per_chip if several else 0,
     )
     return replace(problem, terms=terms)
 

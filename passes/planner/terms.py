@@ -21,6 +21,8 @@ class Terms:
         temporary_bytes: the most bytes of a tile for copies, partials and the result; doubled until
             a plan keeps it.
         across, apart: as in Plan; None where the planner may choose the chips.
+        batch: the dimension that spans the samples of a batch, which is cut across replicas, and
+            their number; None for an operator without samples.
     """
 
     split: tuple[int, ...] = ()
@@ -31,6 +33,7 @@ class Terms:
     temporary_bytes: int | None = None
     across: tuple[int, ...] | None = None
     apart: int = 0
+    batch: tuple[int, int] | None = None
 
     def chips(self, dim: int) -> int:
         """The chips over which the parts of a dimension are spread."""

@@ -59,6 +59,7 @@ with deferred(__name__):
     from .partials import constrains_partials, partials_options
     from .program import ReadProgram
     from .recomputation.asked import is_automatic, read_recompute, read_stashes
+    from .replicated import read_replicas
     from .users_pipeline import with_changed_values
 
 MODEL = Kind(
@@ -176,6 +177,9 @@ class Request:
         recompute: what is computed again instead of kept, to save memory: auto, which chooses as
             little as the memory of a tile asks for; auto:BYTES, for a lower bound; sqrt, PopART's
             schedule; or names of operators, joined by commas.
+        replicas: among how many chips, or groups of chips, the batch is shared; each holds all
+            weights. An integer, or with the way in which their sums are merged, as in "4:ring":
+            direct, ring, both, middle or auto, the default, which takes the fastest.
         stash: activations that training keeps in a narrower type for the backward pass, as
             TYPE:NAME or TYPE@SCALE:NAME with the name of an operator or a pattern: the pass
             narrow-stashes. TYPE is float16, bfloat16, f143, f152 or f134; SCALE is a power of two.
@@ -267,6 +271,17 @@ class Request:
         metadata=_is(
             Kind(TEXT.accepts, "auto, auto:BYTES, sqrt, or names joined by commas"),
             refused="compiled already, so it keeps what it keeps; need the model",
+        ),
+    )
+    replicas: int | str | None = field(
+        default=None,
+        metadata=_is(
+            Kind(
+                lambda value: value is None or COUNT.accepts(value) or TEXT.accepts(value),
+                "a number of replicas, or 'NUMBER:WAY'",
+            ),
+            None,
+            "compiled already, so its batch is cut already; need the model",
         ),
     )
     stash: Sequence[str] = field(
@@ -403,6 +418,7 @@ class Request:
             loaded = replace(loaded, target=self.beside[0].target)
         loaded = loaded.with_chips()
         settled = loaded.with_sizes().with_precision().with_stashes().with_recomputation()
+        settled = settled.with_replicas()
         return replace(settled.with_rounding().with_partials(), beside=loaded.held)
 
     def with_chips(self) -> Request:
@@ -433,6 +449,14 @@ class Request:
         if again is None:
             return self
         return replace(self, recompute="", passes=with_changed_values(self.passes, again))
+
+    def with_replicas(self) -> Request:
+        """The request with the pass that cuts the batch across chips. Raises InputError."""
+        if self.replicas is None or self.file.endswith(PROGRAM_FILE):
+            return self
+        axes = () if self.train is None else self.train.batch_axes
+        passes = with_changed_values(self.passes, read_replicas(self.replicas, axes))
+        return replace(self, replicas=None, passes=passes)
 
     def without_recomputation(self) -> Request:
         """The request, not settled yet, for the same program with no value computed again, and none

@@ -22,6 +22,7 @@ from ...passes.planner.fineness import check_vertices
 from ...passes.planner.limits import check_proportion
 from ...passes.planner.shards import read_shards
 from ...passes.recompute import Recompute
+from ...passes.replicate import Replicate
 from ...passes.round_stores import RoundStores
 from ...passes.update_early import UpdateEarly
 from .executable import MACHINE
@@ -96,7 +97,7 @@ def with_constrained_sums(
     )
 
 
-def with_changed_values(passes: str, change: Recompute | NarrowStashes) -> str:
+def with_changed_values(passes: str, change: Recompute | NarrowStashes | Replicate) -> str:
     """A pipeline in which a pass changes what is kept, after its passes at nn.
 
     Chains and the places of updates are then decided anew, because new operations have readers of

@@ -1,0 +1,53 @@
+"""The terms of a program whose batch is shared by replicas."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Operation
+
+from ...dialects.structured import Movement, Structured
+from ...ir.upstream import ModuleOp
+from ..replicas.following import Following, batch_dim
+from ..replicas.written import PARTS, follow, replicas_of
+from .limits import Limits
+from .terms import FREE
+
+
+def with_batch(limits: Limits, module: ModuleOp) -> Limits:
+    """Limits that also cut the batch across the replicas of a module, if it has several."""
+    replicas = replicas_of(module)
+    if replicas == 1:
+        return limits
+    found = follow(module)
+    terms = dict(limits.terms)
+    for op in module.walk():
+        own = terms.get(op, FREE)
+        batch, parts = _batch(op, found, replicas), op.attributes.get(PARTS)
+        if batch is not None:
+            own = replace(own, batch=batch)
+        if isinstance(parts, DenseArrayBase) and not own.split:
+            own = replace(own, split=tuple(int(n) for n in parts.get_values()))
+        if own is not FREE:
+            terms[op] = own
+    return replace(limits, terms=terms)
+
+
+def _batch(op: Operation, found: Following, replicas: int) -> tuple[int, int] | None:
+    """The dimension of an operation that replicas cut, and their number."""
+    if op not in found.dims:
+        return None
+    if isinstance(op, Movement):
+        dims = len(op.moves()[0].results[0].axes)
+        return next(
+            ((d, replicas) for d, n in found.dims[op] if n % replicas == 0 and d < dims), None
+        )
+    assert isinstance(op, Structured)
+    space = op.structure().space
+    batch = batch_dim(space, found.dims[op], replicas)
+    if batch is None:
+        return None
+    dim = space.dims[batch.along]
+    # What merges the parts of replicas may lie anywhere: each chip then sums a share.
+    return None if dim.kind == "reduction" and dim.size == replicas else (batch.along, replicas)

@@ -1,0 +1,1 @@
+"""Replicas: the batch cut across chips, and sums over it that chips merge."""
