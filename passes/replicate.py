@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -81,10 +82,10 @@ class Replicate(ModulePass):
         inputs = inputs_of(main)
         axes = read_axes(self.batch_axes, inputs)
         write(op, self.replicas, self._axes(inputs, axes, _is_in_steps(op)))
-        found = follow(op)
-        check_batch(found, self.replicas)
         if self.replicas == 1:
             return
+        found = follow(op)
+        check_batch(found, self.replicas)
         drop_groups(op)
         with Edit(source_at("merge replicas", Replicate.apply), main) as edit:
             merging = _Merging(self, target, edit)
@@ -92,6 +93,7 @@ class Replicate(ModulePass):
             ops = [*op.walk()]
             for loop in loops_of(ops):
                 sums.carry(loop)
+            sums.clean()
             for each in ops:
                 if each.parent is not None and sums.is_sum(each):
                     merging.replace(sums, each)
@@ -166,13 +168,13 @@ def check_chips(replicas: int, target: Target) -> None:
 
 def check_batch(found: Following, replicas: int) -> None:
     """Raise InputError unless replicas can share the samples equally."""
-    counts = [spans[0].count for op, spans in found.dims.items() if op.results]
+    counts = Counter(spans[0].count for spans in found.dims.values())
     if not counts:
-        raise InputError("replicas: no operation reads samples of an input; need batch_axes")
-    most = max(counts)
-    if most % replicas:
+        return
+    ((samples, _),) = counts.most_common(1)
+    if samples % replicas:
         raise InputError(
-            f"replicas {replicas} of a batch of {most}; need a number that divides the batch"
+            f"replicas {replicas} of {samples} samples at a time; need a number that divides them"
         )
 
 

@@ -40,9 +40,8 @@ def _batch(op: Operation, found: Following, replicas: int) -> tuple[int, int] | 
         return None
     if isinstance(op, Movement):
         dims = len(op.moves()[0].results[0].axes)
-        return next(
-            ((d, replicas) for d, n in found.dims[op] if n % replicas == 0 and d < dims), None
-        )
+        fit = (each.along for each in found.dims[op] if each.count % replicas == 0)
+        return next(((d, replicas) for d in fit if d < dims), None)
     assert isinstance(op, Structured)
     space = op.structure().space
     batch = batch_dim(space, found.dims[op], replicas)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import prod
-from typing import NamedTuple
 
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue, Use
 
 from ...dialects import control, nn
 from ...dialects.structured import Movement, Reinterpretation, Structured
@@ -28,7 +28,8 @@ ROUNDS = 2
 one begins with."""
 
 
-class Samples(NamedTuple):
+@dataclass(frozen=True)
+class Samples:
     """An axis of a tensor, or a dimension of a space, that spans samples.
 
     Attributes:
@@ -71,12 +72,16 @@ class Following:
         Args:
             inputs: for each argument that has samples, their axes, the first one first.
         """
-        main = self._functions[ENTRY]
+        main = self._functions.get(ENTRY)
+        if main is None:
+            return self
         for i, axes in inputs.items():
             value = main.body.block.args[i]
             shape = nn.shape_of(value)
             self._set(value, tuple(Samples(axis, shape[axis]) for axis in axes))
         self._block(main.body.block)
+        for op in reversed([*self.module.walk()]):
+            self._back(op)
         return self
 
     def _set(self, value: SSAValue, spans: Spans) -> None:
@@ -118,30 +123,9 @@ class Following:
                 self._join(region.block.args, yielded)
         for values in (yielded, op.initial):
             self._join(op.outputs, values)
-        for value, carried in zip(op.initial, regions[0].block.args, strict=False):
-            self._begins(value, self.values.get(carried, ()))
-
-    def _begins(self, value: SSAValue, spans: Spans) -> None:
-        """Say what a value spans that a loop begins with, such as zeros that are computed from no
-        input."""
-        made = value.owner
-        if not spans or value in self.values or not isinstance(made, Structured):
-            return
-        (access, *others) = made.structure().space.results
-        assert isinstance(made, Operation)
-        if others or access.shape != nn.shape_of(value):
-            return
-        dims = tuple(
-            Samples(access.axes[along].terms[0][0], count)
-            for along, count in spans
-            if access.axes[along].terms
-        )
-        if dims:
-            self.dims[made] = dims
-            self._set(value, spans)
 
     def _operation(self, op: Operation) -> None:
-        if isinstance(op, Reinterpretation) and isinstance(op, Operation):
+        if isinstance(op, Reinterpretation):
             spans = self.values.get(op.operands[0], ())
             shape, other = nn.shape_of(op.operands[0]), nn.shape_of(op.results[0])
             self._set(op.results[0], in_shape(spans, shape, other))
@@ -181,6 +165,40 @@ class Following:
             axes = _axes(found, access)
             self._set(value, in_shape(axes, access.shape, nn.shape_of(value)))
 
+    # What is computed from no input: masks, zeros
+
+    def _back(self, op: Operation) -> None:
+        """Say what the result of an operation spans by what its readers do."""
+        if not isinstance(op, Structured | Reinterpretation) or len(op.results) != 1:
+            return
+        assert isinstance(op, Operation)
+        (value,) = op.results
+        if value in self.values:
+            return
+        found = [spans for use in value.uses if (spans := self._read_as(use))]
+        if not found:
+            return
+        spans = found[0]
+        self._set(value, spans)
+        if isinstance(op, Structured):
+            dims = _dims(spans, nn.shape_of(value), op.structure().space.results[0])
+            if dims:
+                self.dims.setdefault(op, dims)
+
+    def _read_as(self, use: Use) -> Spans:
+        """What a value spans where it is read."""
+        op, index = use.operation, use.index
+        shape = nn.shape_of(op.operands[index])
+        if isinstance(op, control.RepeatOp):
+            return self.values.get(op.body.block.args[index], ())
+        if isinstance(op, Reinterpretation):
+            spans = self.values.get(op.results[0], ())
+            return in_shape(spans, nn.shape_of(op.results[0]), shape)
+        if isinstance(op, Structured) and op in self.dims:
+            access = op.structure().space.operands[index]
+            return in_shape(_axes(self.dims[op], access), access.shape, shape)
+        return ()
+
 
 def _last(block: Block) -> Operation:
     assert block.last_op is not None
@@ -194,21 +212,21 @@ def _dims(spans: Spans, shape: tuple[int, ...], access: AccessMap) -> Spans:
         shape: of the operand, which the space may view in another shape.
     """
     found: list[Samples] = []
-    for along, count in in_shape(spans, shape, access.shape):
-        terms = access.axes[along].terms
+    for each in in_shape(spans, shape, access.shape):
+        terms = access.axes[each.along].terms
         if terms:
             # In a sum of dimensions, the one that goes furthest numbers the samples.
             d, _ = max(terms, key=lambda term: abs(term[1]))
-            found.append(Samples(d, count))
+            found.append(Samples(d, each.count))
     return tuple(found)
 
 
 def _axes(dims: Spans, access: AccessMap) -> Spans:
     """The axes of a result that dimensions lie along."""
     found: list[Samples] = []
-    for d, count in dims:
-        axes = [i for i, axis in enumerate(access.axes) if any(e == d for e, _ in axis.terms)]
-        found += [Samples(i, count) for i in axes[:1]]
+    for each in dims:
+        reached = (i for i, a in enumerate(access.axes) if any(d == each.along for d, _ in a.terms))
+        found += [Samples(i, each.count) for i in islice(reached, 1)]
     return tuple(found)
 
 
@@ -217,15 +235,16 @@ def in_shape(spans: Spans, shape: tuple[int, ...], other: tuple[int, ...]) -> Sp
 
     An axis that lies behind others that it is merged with is lost.
 
-        4 samples along [4, 6] as [2, 12]: 2 along the first axis
-        4 samples along [24] as [2, 12]: 2 along the first axis, 2 along the second
+        4 samples along [4, 6] as [2, 12]: 2 along the first axis, 2 along the second
+        24 samples along [24] as [2, 12]: 2 along the first axis, 12 along the second
     """
     if shape == other or not spans:
         return spans
     found: list[Samples] = []
     groups = linear_groups(shape, other)
-    for along, count in spans:
-        left, right = next(((a, b) for a, b in groups if along in a), ([], []))
+    for each in spans:
+        along, count = each.along, each.count
+        left, right = next(pair for pair in groups if along in pair[0])
         if prod(shape[i] for i in left[: left.index(along)]) != 1:
             continue
         for axis in right:

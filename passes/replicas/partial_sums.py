@@ -142,6 +142,12 @@ class PartialSums:
             for use in uses:
                 self.edit.set_operand(use.operation, use.index, summed)
 
+    def clean(self) -> None:
+        """Remove the operations that only computed sums whose parts are computed now."""
+        for value in reversed([*self.parts]):
+            if isinstance(value.owner, Operation) and not any(r.uses for r in value.owner.results):
+                self.edit.erase(value.owner)
+
     def _replace_total(self, add: nn.AddOp, argument: SSAValue, own: SSAValue) -> None:
         made = nn.AddOp(argument, self.part(own))
         made.location = add.location

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, i64
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
 
+from ...dialects import nn
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from ..gradients.program import entry_of
 from .following import Following
@@ -39,11 +43,20 @@ def replicas_of(module: ModuleOp) -> int:
 
 
 def follow(module: ModuleOp) -> Following:
-    """The batch of every value and operation of a module that records its replicas."""
+    """The batch of every value and operation of a module that records its replicas.
+
+    Raises InputError for axes that an input does not have.
+    """
     listed = module.attributes.get(SAMPLES)
     axes: dict[int, tuple[int, ...]] = {}
-    if isinstance(listed, ArrayAttr):
-        for i, each in enumerate(listed.data):
-            if isinstance(each, DenseArrayBase) and len(each):
-                axes[i] = tuple(int(axis) for axis in each.get_values())
+    every = cast("ArrayAttr[Attribute]", listed).data if isinstance(listed, ArrayAttr) else ()
+    for i, each in enumerate(every):
+        if isinstance(each, DenseArrayBase):
+            axes[i] = tuple(int(axis) for axis in cast("Sequence[int]", each.get_values()))
+    main = entry_of(module)
+    args = () if main is None else main.body.block.args
+    for i, given in axes.items():
+        if i >= len(args) or any(not 0 <= a < len(nn.shape_of(args[i])) for a in given):
+            raise InputError(f"{SAMPLES}: input {i} has no axes {list(given)}")
+    axes = {i: given for i, given in axes.items() if given}
     return Following(module).follow(axes)

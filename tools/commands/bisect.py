@@ -21,6 +21,7 @@ from .threads import ThreadCount, use_threads
         "calibrate",
         "rounding",
         "recompute",
+        "replicas",
         "stash",
         "partials",
         "target",

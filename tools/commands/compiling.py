@@ -172,6 +172,16 @@ class Compilation:
             "memory of a tile, or BYTES of it, asks for; sqrt is PopART's schedule.",
         ),
     ] = ""
+    replicas: Annotated[
+        str | None,
+        typer.Option(
+            "--replicas",
+            metavar="R[:WAY]",
+            help="Share the batch among R chips, or R groups of them; each holds all weights. WAY "
+            "says how they merge their sums: direct, ring, both, middle, or auto for the fastest, "
+            "which is the default.",
+        ),
+    ] = None
     stash: Annotated[
         list[str] | None,
         typer.Option(

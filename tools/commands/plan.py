@@ -46,7 +46,7 @@ from .showing import warn
         "memory_proportion",
     ),
     *("weights", "partial_weights", "lenient", "precision", "calibrate", "rounding"),
-    *("recompute", "partials"),
+    *("recompute", "replicas", "partials"),
     *("stash", "train", "loss", "optimizer", "training", "verbose"),
 )
 def plan_command(

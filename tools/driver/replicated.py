@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
-from ...passes.replicas.rounds import AUTO, METHODS
+from ...passes.replicas.rounds import AUTO, METHODS, Way
 from ...passes.replicate import Replicate
 
 
@@ -19,7 +19,7 @@ def read_replicas(given: int | str, axes: tuple[str, ...] = ()) -> Replicate:
     number, colon, way = str(given).partition(":")
     if not (number.isascii() and number.isdecimal() and 0 < len(number) < 10 and int(number)):
         raise InputError(f"--replicas {given}; need a number from 1 up, or NUMBER:WAY")
-    ways = (AUTO, *METHODS)
+    ways: dict[str, Way] = {each: each for each in (AUTO, *METHODS)}
     if colon and way not in ways:
         raise InputError(f"--replicas {given}: no way {way!r}{suggestion(way, ways)}")
-    return Replicate(int(number), way or AUTO, axes)
+    return Replicate(int(number), ways[way] if colon else AUTO, axes)

@@ -60,7 +60,7 @@ with deferred(__name__):
     from .program import ReadProgram
     from .recomputation.asked import is_automatic, read_recompute, read_stashes
     from .replicated import read_replicas
-    from .users_pipeline import with_changed_values
+    from .users_pipeline import with_changed_values, with_replicas
 
 MODEL = Kind(
     lambda value: PATH.accepts(value) or front_end_of(value) is not None,
@@ -418,8 +418,8 @@ class Request:
             loaded = replace(loaded, target=self.beside[0].target)
         loaded = loaded.with_chips()
         settled = loaded.with_sizes().with_precision().with_stashes().with_recomputation()
-        settled = settled.with_replicas()
-        return replace(settled.with_rounding().with_partials(), beside=loaded.held)
+        settled = settled.with_rounding().with_partials().with_replicas()
+        return replace(settled, beside=loaded.held)
 
     def with_chips(self) -> Request:
         """The request for the target with its number of chips. Raises InputError."""
@@ -455,7 +455,7 @@ class Request:
         if self.replicas is None or self.file.endswith(PROGRAM_FILE):
             return self
         axes = () if self.train is None else self.train.batch_axes
-        passes = with_changed_values(self.passes, read_replicas(self.replicas, axes))
+        passes = with_replicas(self.passes, read_replicas(self.replicas, axes))
         return replace(self, replicas=None, passes=passes)
 
     def without_recomputation(self) -> Request:

@@ -11,7 +11,7 @@ from ...dialects.levels import EXCHANGE, LEVELS, NN
 from ...ir.level import Level
 from ...ir.pass_manager import parse_specs
 from ...ir.support.errors import InputError
-from ...ir.upstream import ModulePass, VerifyException
+from ...ir.upstream import ArgSpec, ModulePass, VerifyException
 from ...ir.verify import verify
 from ...passes.fuse_chains import FuseChains
 from ...passes.narrow_partials import NarrowPartials
@@ -97,7 +97,7 @@ def with_constrained_sums(
     )
 
 
-def with_changed_values(passes: str, change: Recompute | NarrowStashes | Replicate) -> str:
+def with_changed_values(passes: str, change: Recompute | NarrowStashes) -> str:
     """A pipeline in which a pass changes what is kept, after its passes at nn.
 
     Chains and the places of updates are then decided anew, because new operations have readers of
@@ -107,16 +107,37 @@ def with_changed_values(passes: str, change: Recompute | NarrowStashes | Replica
         passes: "" for the default pipeline.
     """
     specs = parse_specs(passes or shorthand_from(NN))
-    at = max((i for i, each in enumerate(specs, 1) if each.name == NN.name), default=0)
-    if not at:
-        raise InputError(
-            f"pipeline '{passes}': {change.name} follows the passes of nn; name {NN.name}"
-        )
+    at = _behind_nn(specs, passes, change)
     # Copies are made of roundings, so that they draw the same words, and of choices.
     first = (NarrowPartials.name, RoundStores.name)
     at += sum(1 for _ in takewhile(lambda each: each.name in first, specs[at:]))
     behind = (change.spec(), FuseChains().spec(), UpdateEarly().spec())
     return ",".join(map(str, (*specs[:at], *behind, *specs[at:])))
+
+
+def with_replicas(passes: str, change: Replicate) -> str:
+    """A pipeline that cuts the batch across chips directly behind its passes at nn.
+
+    Chains and the places of updates are then decided anew. Raises InputError for a pipeline that
+    does not name nn.
+
+    Args:
+        passes: "" for the default pipeline.
+    """
+    specs = parse_specs(passes or shorthand_from(NN))
+    at = _behind_nn(specs, passes, change)
+    behind = (change.spec(), FuseChains().spec(), UpdateEarly().spec())
+    return ",".join(map(str, (*specs[:at], *behind, *specs[at:])))
+
+
+def _behind_nn(specs: Sequence[ArgSpec], passes: str, change: ModulePass) -> int:
+    """The place behind the passes of nn. Raises InputError for a pipeline that does not name nn."""
+    at = max((i for i, each in enumerate(specs, 1) if each.name == NN.name), default=0)
+    if not at:
+        raise InputError(
+            f"pipeline '{passes}': {change.name} follows the passes of nn; name {NN.name}"
+        )
+    return at
 
 
 def check_end(what: str, level: Level | None) -> None:

@@ -28,6 +28,7 @@ WRONG: Mapping[str, list[object]] = {
     "rounding": ["up", True],
     "partials": [16, True],
     "recompute": [3, None, ["sqrt"]],
+    "replicas": [2.5, True, ["2"]],
     "stash": [3, None, "f134:y", [3]],
     "load": [None, "rules.rw", [3]],
     "constraints": [3, {}],

@@ -26,6 +26,7 @@ GIVEN: dict[str, object] = {
     "precision": "float16",
     "weights": {"w": 1.0},
     "recompute": "auto",
+    "replicas": 2,
     "stash": ("f134:y",),
     "rounding": "stochastic",
     "partials": "auto",

@@ -53,6 +53,7 @@ DECIDING = [
     ("vertices_per_tile", 2, "vertices per tile"),
     ("recompute", "auto", "recompute"),
     ("recompute", "sqrt", "passes"),
+    ("replicas", 2, "passes"),
     ("stash", ("f134:y",), "passes"),
     ("weights", "net.onnx", "weights"),
     ("weights", {"w": 1.5}, "weights"),

@@ -1,0 +1,102 @@
+"""Replicas compute what one chip computes."""
+
+from functools import lru_cache
+
+import numpy as np
+import onnx
+import pytest
+from some_models import model, node
+
+from abele.dialects import control
+from abele.ir.errors import InputError
+from abele.tools import Executable, Training, compile_model
+
+LINKS = "links.topology=ladder"
+
+
+def machine(chips: int) -> str:
+    return "tiny:8" if chips == 1 else f"tiny:{8 * chips},{LINKS},links.chips={chips}"
+
+
+def whole(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-1, 2, shape).astype(np.float32)
+
+
+def layers() -> onnx.ModelProto:
+    """Two products with weights that are whole numbers."""
+    nodes = [
+        node("Gemm", "x w b", "h"),
+        node("Relu", "h", "r"),
+        node("MatMul", "r v", "y"),
+    ]
+    weights = {"w": whole((6, 10), 0), "b": whole((10,), 1), "v": whole((10, 4), 2)}
+    return model(nodes, {"x": ["N", 6]}, ["y"], weights)
+
+
+@lru_cache
+def trained(chips: int, replicas: str, micro_batches: int, optimizer: str = "sgd") -> Executable:
+    """Two steps of a batch of 16, in numbers that float32 holds exactly for sgd."""
+    train = Training(
+        loss="mean_square",
+        reduction="sum",
+        optimizer=optimizer,
+        learning_rate=0.125,
+        micro_batches=micro_batches,
+    )
+    exe = compile_model(
+        layers(), machine(chips), batch=16, train=train, replicas=replicas or None, cache=False
+    )
+    for step in range(2):
+        _ = exe.run({"x": whole((16, 6), step), "target": whole((16, 4), 10 + step)})
+    return exe
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2])
+@pytest.mark.parametrize(
+    ("chips", "replicas"),
+    [(1, "1"), (2, "2"), (4, "4"), (4, "2"), (4, "4:ring"), (4, "4:both"), (4, "4:middle")],
+)
+def test_replicas_leave_the_weights_of_one_chip(chips: int, replicas: str, micro_batches: int):
+    one = trained(1, "", micro_batches)
+    several = trained(chips, replicas, micro_batches)
+    assert any(array.any() for array in one.states.values())
+    for name, array in one.states.items():
+        np.testing.assert_array_equal(several.states[name], array)
+
+
+def test_optimisers_with_moments_leave_weights_within_a_bound():
+    one, four = trained(1, "", 2, "adam"), trained(4, "4", 2, "adam")
+    for name, array in one.states.items():
+        np.testing.assert_allclose(four.states[name], array, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("chips", "replicas"), [(2, "2"), (4, "4"), (4, "4:both")])
+def test_chips_meet_once_an_update_and_not_in_each_micro_batch(chips: int, replicas: str):
+    module = trained(chips, replicas, 2).module_at("exchange")
+    (loop,) = (op for op in module.walk() if isinstance(op, control.RepeatOp))
+    assert str(loop).count('sync "all"') == 0
+    assert str(module).count('sync "all"') > 0
+
+
+@pytest.mark.parametrize(
+    ("replicas", "problem"),
+    [
+        ("0", "--replicas 0; need a number from 1 up"),
+        ("two", "--replicas two; need a number from 1 up"),
+        ("2:round", "--replicas 2:round: no way 'round'"),
+        ("5", "replicas 5; target .* has 4 chips"),
+        ("3", "replicas 3 on 4 chips"),
+        (4, "replicas 4 of 6 samples at a time"),
+    ],
+)
+def test_replicas_that_cannot_be_are_refused_in_one_line(replicas: int | str, problem: str):
+    with pytest.raises(InputError, match=problem):
+        compile_model(layers(), machine(4), batch=6, replicas=replicas, cache=False)
+
+
+def test_a_batch_is_shared_in_inference():
+    exe = compile_model(layers(), machine(4), batch=16, replicas=4, cache=False)
+    one = compile_model(layers(), machine(1), batch=16, cache=False)
+    given = {"x": whole((16, 6), 0)}
+    np.testing.assert_array_equal(exe.run(given)["y"], one.run(given)["y"])
+    assert "across 4" in str(exe.module_at("partition"))
