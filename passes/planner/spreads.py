@@ -62,8 +62,9 @@ def ways_of(problem: Problem, target: Target) -> list[tuple[int, ...]]:
     """
     rank, chips = len(problem.structure.space.dims), target.chips
     one = (1,) * rank
-    if problem.terms.batch is not None:
-        batch, replicas = problem.terms.batch
+    batch, replicas = problem.terms.batch or (0, 0)
+    # A function that lies on fewer chips than there are replicas is not shared by them.
+    if replicas and chips % replicas == 0:
         own = chips // replicas
         ways = [_cut(one, batch, replicas)]
         if own > 1:
@@ -115,8 +116,8 @@ def _with(problem: Problem, across: tuple[int, ...], target: Target) -> Problem:
     """The problem with a way to use chips."""
     several = any(n > 1 for n in across)
     # Replicas of which each uses one chip of several are further apart.
-    batch = problem.terms.batch
-    own = target.chips // batch[1] if batch is not None and prod(across) == batch[1] else 1
+    _, replicas = problem.terms.batch or (0, 0)
+    own = target.chips // replicas if prod(across) == replicas else 1
     terms = replace(
         problem.terms,
         across=across if several else (),
