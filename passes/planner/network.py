@@ -160,8 +160,10 @@ class _Request:
         target = self.target if group is None else group.part.target
         found = self.planned(target, group)
         replicated = replicas_of(self.module) > 1
-        if target.chips == 1 or replicated or any(
-            self._needs_several(op, group) for op in self._ops(group)
+        if (
+            target.chips == 1
+            or replicated
+            or any(self._needs_several(op, group) for op in self._ops(group))
         ):
             return found
         if group is None:
