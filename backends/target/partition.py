@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
@@ -40,7 +40,7 @@ def partitioned(pod: Target, given: object, refuse: Refuse) -> Target:
     """
     if not isinstance(given, dict):
         raise refuse("", f"{given!r}; need a table with {', '.join(KEYS)}")
-    values: Mapping[str, object] = given
+    values = cast("Mapping[str, object]", given)
     for key in values:
         if key not in KEYS:
             raise refuse(key, f"no such key; need {' or '.join(KEYS)}{suggestion(key, KEYS)}")

@@ -51,8 +51,8 @@ from ..links.links import Links
 from ..links.some_chips import SomeChips
 from ..links.table import TOPOLOGIES, topology_named
 from .dotted_keys import facts_by_key, flattened, nested, values_by_key, with_values
+from .presets import CHIP_OF, JOINED, PRESET_SOURCES, PRESET_VALUES, WITHOUT_CHIP
 from .presets import DEFAULT_TARGET as DEFAULT_TARGET
-from .presets import JOINED, PRESET_SOURCES, PRESET_VALUES, WITHOUT_CHIP
 
 with deferred(__name__):
     from ...ir.support.toml_text import read_toml
@@ -161,16 +161,19 @@ class Target:
         elif self.links.kind != Links.kind:
             links = replace(self.links, chips=chips)
         else:
-            joined = {key: own.value for key, own in JOINED[self.base].items()}
+            joined = {key: own.value for key, own in JOINED[CHIP_OF[self.base]].items()}
             pod = _with(self, joined, lambda _, problem: InputError(problem))
             links = pod.links.part(chips)
         if links.problem:
             raise InputError(links.problem)
         found = replace(self, tiles=chips * self.tiles_per_chip, links=links)
-        return found._as_preset() if self.name == self.base else found
+        return found.as_preset()
 
-    def _as_preset(self) -> Target:
-        """The preset that is the same machine; itself if there is none."""
+    def as_preset(self) -> Target:
+        """The preset that is the same machine; itself if there is none, or if it has a name of its
+        own."""
+        if self.name != self.base:
+            return self
         for name, values in PRESET_VALUES.items():
             own = values.get("links.chips")
             if (1 if own is None else own.value) == self.chips:

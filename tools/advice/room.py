@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ...backends.target import PRESETS, Target
+from ...backends.target.presets import CHIP_OF
 from ...dialects.levels import NN
 from ...ir.pass_manager import parse_specs
+from ...ir.support.errors import InputError
 from ...passes.narrow_floats import NarrowFloats
 from ...passes.pipelines import shorthand_from
 from ...passes.planner.limits import PROPORTION
@@ -24,7 +26,8 @@ PROPORTIONS = (0.3, 0.1, 0.03)
 """Memory proportions to try, until one fits."""
 
 MORE_CHIPS = 3
-"""How many numbers of chips to try, starting at the least that can hold what always lives."""
+"""How many numbers of chips to try, each twice the one before, starting at the least power of two
+that can hold what always lives."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Trial:
     @property
     def keeps_target(self) -> bool:
         """Whether the program stays on its target."""
-        return "--target" not in self.change
+        return "--target" not in self.change and "--chips" not in self.change
 
     @property
     def fits(self) -> bool:
@@ -81,9 +84,7 @@ class Trial:
 def trials(found: MemoryMap, own: CompileSettings, compile_with: Compile) -> Iterator[Trial]:
     """Changes that free memory on the fullest tile. Each is compiled, or excluded by a bound.
 
-    Changes of a kind are tried until one fits. Several chips are compiled as one chip with all
-    their tiles. For them, bytes are given but no cycles, because nothing prices the links between
-    chips.
+    Changes of a kind are tried until one fits.
 
     Args:
         own: how the program was compiled.
@@ -99,9 +100,11 @@ def trials(found: MemoryMap, own: CompileSettings, compile_with: Compile) -> Ite
             yield tried
             if tried.fits:
                 break
-    for name, preset in PRESETS.items():
-        if preset.bytes_per_tile * preset.tiles > machine.bytes_per_tile * machine.tiles:
-            tried = _tried(f"--target {name}", replace(own, target=preset), compile_with)
+    largest = _bytes(machine)
+    for name in (each for each in PRESETS if CHIP_OF[each] == each):
+        if _bytes(PRESETS[name]) > largest:
+            largest = _bytes(PRESETS[name])
+            tried = _tried(f"--target {name}", replace(own, target=PRESETS[name]), compile_with)
             yield tried
             if tried.fits:
                 break
@@ -109,13 +112,43 @@ def trials(found: MemoryMap, own: CompileSettings, compile_with: Compile) -> Ite
         bound = _bound(NARROWER, found.narrow_always_live, own)
         narrower = replace(own, passes=passes)
         yield _tried(NARROWER, narrower, compile_with) if bound.fits else bound
-    for many in range(max(chips, 2), max(chips, 2) + MORE_CHIPS):
-        several = replace(machine, tiles=many * machine.tiles)
-        change = f"--target {several.spelling()}: {many} chips as one"
+
+
+def more_chips(found: MemoryMap, own: CompileSettings, compile_with: Compile) -> Iterator[Trial]:
+    """The program on more chips of its machine, until it fits.
+
+    There is none for a machine that cannot have several chips.
+
+    Args:
+        own: how the program was compiled.
+    """
+    machine = own.target
+    least = machine.chips * max(found.chips, 2)
+    first = 1 << (least - 1).bit_length()
+    for many in (first << i for i in range(MORE_CHIPS)):
+        try:
+            several = _with_more_chips(machine, many)
+        except InputError:
+            return
+        change = f"--chips {many}"
+        if several.spelling() in PRESETS or machine.chips > 1:
+            change = f"--target {several.spelling()}"
         tried = _tried(change, replace(own, target=several), compile_with)
-        yield replace(tried, cycles=None)
+        yield tried
         if tried.fits:
-            break
+            return
+
+
+def _with_more_chips(machine: Target, chips: int) -> Target:
+    """A machine that goes on as this one does. Raises InputError if there is none."""
+    if machine.chips == 1:
+        return machine.with_chips(chips)
+    links = replace(machine.links, chips=chips)
+    return replace(machine, tiles=chips * machine.tiles_per_chip, links=links).as_preset()
+
+
+def _bytes(machine: Target) -> int:
+    return machine.tiles * machine.bytes_per_tile
 
 
 def narrowed(passes: str, level: str) -> str:

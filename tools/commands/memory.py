@@ -21,7 +21,7 @@ from ...ir.support.whole_file import whole_file
 from ..advice.combined import combinations
 from ..advice.memory_map import MemoryMap, memory_map
 from ..advice.recomputation import can_change_nn, recomputations
-from ..advice.room import CompileSettings, Trial, trials
+from ..advice.room import CompileSettings, Trial, more_chips, trials
 from ..advice.serial_split import constraints_with, serial_splits
 from ..driver.compile import compiled
 from ..driver.executable import Executable
@@ -111,6 +111,8 @@ def memory_command(
                 batch = _batch_in_parts(how)
                 together = combinations(found, exe, own, batch, compile_with, extensions)
                 tried = (*tried, *map(_told, together))
+            if not found.fits and not any(each.fits and each.keeps_target for each in tried):
+                tried = (*tried, *map(_told, more_chips(found, own, compile_with)))
             table = _trial_table(tried)
             console().print(table)
             if not more and not found.fits and can_change_nn(found, exe, own):
@@ -171,6 +173,7 @@ def _compiled(how: Compilation, request: Request, other: CompileSettings) -> Exe
             replace(
                 request,
                 target=other.target.spelling(),
+                chips=None,
                 passes=other.passes,
                 memory_proportion=other.proportion,
                 recompute=other.recompute,

@@ -34,6 +34,8 @@ NARROW = "narrow-floats,nn,partition,tile,exchange"
 
 NARROWER = "--precision float16"
 
+TIGHT = "tiny:4,memory.bytes_per_tile=12000,memory.reserved_bytes=4000"
+
 SMALL = "tiny:4,memory.bytes_per_tile=20000,memory.reserved_bytes=4000"
 
 
@@ -160,8 +162,7 @@ def test_narrower_floats_come_before_the_users_own_pipeline():
 
 
 def test_narrower_floats_that_cannot_fit_are_ruled_out_by_a_bound():
-    tight = "tiny:4,memory.bytes_per_tile=12000,memory.reserved_bytes=4000"
-    (narrow,) = narrower("--target", tight)
+    (narrow,) = narrower("--target", TIGHT)
     assert narrow["change"] == f"{NARROWER}: what always lives alone"
     assert narrow["cycles"] is None
     # Half of the weights, on four tiles.
@@ -184,17 +185,30 @@ def test_narrower_floats_are_not_advised_if_all_are_narrow():
 
 
 def test_chips_that_hold_it_are_compiled_and_hold_it_when_advice_is_followed():
-    found = written("--target", SMALL, "--advise")
-    assert found["all_always_live"] > 4 * 16_000
-    chips = [each for each in found["trials"] if "chips as one" in each["change"]]
+    found = written("--target", TIGHT, "--advise")
+    assert found["all_always_live"] > 2 * 4 * 8_000
+    chips = [each for each in found["trials"] if "--chips" in each["change"]]
     assert chips[-1]["fits"]
     assert not any(each["fits"] for each in chips[:-1])
-    assert chips[-1]["cycles"] is None
-    target = chips[-1]["change"].split()[1].removesuffix(":")
-    followed = written("--target", target)
+    followed = written("--target", TIGHT, *chips[-1]["change"].split())
     assert followed["fits"]
+    assert followed["cycles"] == chips[-1]["cycles"]
     own = sum(followed["categories"][each] for each in ("always live", "live now", "gaps"))
     assert own + followed["reserved"] == chips[-1]["bytes"]
+
+
+def test_more_chips_of_several_are_advised_as_a_target():
+    found = written("--target", TIGHT, "--chips", "2", "--advise")
+    chips = [each for each in found["trials"] if "links.chips=" in each["change"]]
+    assert chips[-1]["fits"]
+    assert "links.chips=4" in chips[0]["change"]
+    assert written(*chips[-1]["change"].split())["fits"]
+
+
+def test_chips_are_not_tried_if_something_else_fits():
+    found = written("--target", SMALL, "--advise")
+    assert any(each["fits"] and each["change"] == NARROWER for each in found["trials"])
+    assert not [each for each in found["trials"] if "chips" in each["change"]]
 
 
 def test_no_proportion_is_tried_where_the_always_live_variables_are_too_large():
