@@ -80,9 +80,10 @@ def bench_command(
         str | None,
         typer.Option(
             help="light, fusion, trace, planning, start: names of light networks, separated by "
-            "commas. fidelity: names of networks that were measured on chips, instead of the "
-            "calibration. models, quantised: names of published models. learning: names of data. "
-            "steps: NAME:BATCH. training, graphs: NAME:BATCH:VERTICES_PER_TILE."
+            "commas. fidelity: names of networks that were measured on chips, or of steps of "
+            "training on pods, instead of the calibration. models, quantised: names of published "
+            "models. learning: names of data. steps: NAME:BATCH. training, graphs: "
+            "NAME:BATCH:VERTICES_PER_TILE."
         ),
     ] = None,
     target: Annotated[

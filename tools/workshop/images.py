@@ -20,12 +20,11 @@ from typing import Annotated
 import typer
 
 from ...backends.target import named_target
-from ...ir.phases import UPDATE, Phases
 from ...ir.support.errors import InputError
+from ..bench.fidelity.pods.step import update_cycles
 from ..bench.measure import write_network
 from ..bench.own_process import in_own_process
 from ..driver.compile import compile_model
-from ..driver.executable import MACHINE, Executable
 from ..driver.request import Precision, Rounding
 from ..driver.training import Training
 from ..views.script import run_script
@@ -70,16 +69,6 @@ class Step:
     def an_image(self, batch: int) -> float:
         """The cycles of one image of a batch, without those of the update."""
         return (self.cycles - self.update) / batch
-
-
-def update_cycles(exe: Executable) -> int:
-    """The cycles, without syncs, of the operations that only update weights."""
-    phases = Phases.of(exe.module_at(MACHINE))
-    return sum(
-        each.times * each.cycles
-        for op, each in exe.operation_prices.items()
-        if phases.every(op) == frozenset({UPDATE})
-    )
 
 
 def compiled(

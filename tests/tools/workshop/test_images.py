@@ -3,21 +3,7 @@
 import pytest
 
 from abele.ir.errors import InputError
-from abele.tools import Training, compile_model
-from abele.tools.workshop.images import Step, numbers_in, update_cycles
-
-
-def test_an_update_counts_apart_unless_a_gradient_is_computed_with_it():
-    def update(optimizer: str) -> tuple[int, int]:
-        training = Training(optimizer=optimizer)
-        exe = compile_model("examples/digits.onnx", "tiny:4", batch=4, train=training, cache=False)
-        return update_cycles(exe), exe.profile["phases"]["update"]["cycles"]
-
-    # sgd computes most updates together with their gradients. Adam reads each gradient twice.
-    own, whole = update("sgd")
-    assert 0 < own < 0.5 * whole
-    own, whole = update("adam")
-    assert own == pytest.approx(whole, rel=0.1)
+from abele.tools.workshop.images import Step, numbers_in
 
 
 def test_an_image_has_its_share_of_what_is_no_update():

@@ -1,0 +1,1 @@
+"""Training on pods: steps that the compiler makes, beside logs of MLPerf."""
