@@ -30,6 +30,7 @@ class LargeGraph:
     target = "mk2"
     tiles = 1472
     chips = 1
+    crossing_count = 0
 
     def __init__(self, vertices: int, edges: int):
         shares = np.repeat(LAYERS, PARTS) / sum(LAYERS) / PARTS

@@ -20,6 +20,7 @@ class LayeredGraph:
     target = "tiny"
     tiles = 4
     chips = 1
+    crossing_count = 0
 
     def __init__(self, names: tuple[str, ...] = ("a", "b", "c"), size: int = 40, fan: int = 3):
         self.sets: list[VertexSet] = []

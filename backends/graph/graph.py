@@ -135,6 +135,11 @@ class Graph:
         return sum(link.count for link in self.links if link.loop)
 
     @property
+    def crossing_count(self) -> int:
+        """The number of edges between vertices on different chips, without loop edges."""
+        return self.by_chip.between if self.chips > 1 else 0
+
+    @property
     def connection_count(self) -> int:
         """The number of connections: the operands and results of all vertices."""
         return sum(each.connections for each in self.sets)

@@ -13,6 +13,7 @@ from ...ir.support.errors import InputError
 from ..driver.compile import compiled
 from ..driver.files import check_files
 from ..views.layer_names import names_in, source_lines
+from ..views.scan.drawable import Drawable
 from ..views.scan.formats import COLOURS, check_color, check_format, check_size
 from ..views.scan.needs import needs_libraries
 from ..views.terminal import console
@@ -35,7 +36,7 @@ def scan_command(
         typer.Option(
             metavar="|".join(COLOURS),
             help="What colours show: the layer, the direction of communication, when a vertex "
-            "runs, how many cycles it takes, or the phase of a step of training.",
+            "runs, how many cycles it takes, the phase of a step of training, or the chip.",
         ),
     ] = COLOURS[0],
     zoom: Annotated[
@@ -107,6 +108,7 @@ def scan_command(
             "target": f"{graph.target}, {graph.tiles:,} tiles, {subject.batch}",
             "vertices": _of(laid.graph.vertex_count, graph.vertex_count),
             "edges": _of(laid.graph.edge_count, graph.edge_count),
+            **_between(laid.graph),
             "layers": f"{len(laid.layout.layers):,}",
             "layer purity": f"{laid.measures.purity:.1%} of cells",
             "median edge": f"{laid.measures.edge:.1%} of a random pair's distance",
@@ -116,6 +118,14 @@ def scan_command(
         for row in rows.items():
             table.add_row(*row)
         console().print(table, highlight=False)
+
+
+def _between(graph: Drawable) -> dict[str, str]:
+    """The row for edges between chips, if there are several."""
+    if graph.chips == 1:
+        return {}
+    share = graph.crossing_count / max(graph.edge_count, 1)
+    return {"edges between chips": f"{graph.crossing_count:,} ({share:.2%})"}
 
 
 def _of(drawn: int, counted: int) -> str:

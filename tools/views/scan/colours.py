@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ SHADES = 64
 GREY = 0.55
 
 
+NONE = np.empty((0, 3), np.float32)
+
+
 @dataclass(frozen=True, eq=False)
 class Colouring:
     """The colours of edges and vertices.
@@ -47,6 +50,8 @@ class Colouring:
             at -pi; empty if the palette is used.
         key: the colours of the legend from left to right.
         title, low, high: the texts of the legend.
+        chip: the chip of each vertex, (vertices,), on a machine of several; else (0,).
+        between: the colour of edges from chip to chip, (1, 3); (0, 3) if it is that of others.
     """
 
     ink: NDArray[np.uint16]
@@ -56,6 +61,8 @@ class Colouring:
     title: str
     low: str
     high: str
+    chip: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    between: Colours = field(default_factory=lambda: NONE)
 
 
 def ramp(stops: tuple[str, ...], count: int) -> Colours:
@@ -74,9 +81,6 @@ def light(values: NDArray[np.float64]) -> Colours:
 def screen(colours: Colours) -> Colours:
     """Screen values 0..1 of linear light."""
     return np.clip(colours, 0, 1) ** np.float32(1 / 2.2)
-
-
-NONE = np.empty((0, 3), np.float32)
 
 
 def by_layer(graph: Drawable, layout: Layout) -> Colouring:
@@ -174,10 +178,35 @@ def by_cycles(graph: Drawable, layout: Layout) -> Colouring:
     )
 
 
+CHIPS = ("#1fe0ff", "#1f7bff", "#6a3bff", "#c83cff")
+BETWEEN = "#ffc400"
+
+
+def by_chip(graph: Drawable, layout: Layout) -> Colouring:
+    """A cold colour for each chip, and gold for the edges from chip to chip."""
+    return Colouring(
+        layout.chip_of.astype(np.uint16),
+        ramp(CHIPS, layout.chips),
+        NONE,
+        np.concatenate([ramp(CHIPS, 224), ramp((BETWEEN,), 32)]),
+        "chip; gold: between chips",
+        "first",
+        f"last of {layout.chips:,}",
+        between=ramp((BETWEEN,), 1),
+    )
+
+
 COLOURINGS: Mapping[str, Callable[[Drawable, Layout], Colouring]] = {
     "layer": by_layer,
     "direction": by_direction,
     "time": by_time,
     "cycles": by_cycles,
     "phase": by_phase,
+    "chip": by_chip,
 }
+
+
+def coloured(name: str, graph: Drawable, layout: Layout) -> Colouring:
+    """A colouring by its name, which knows the chip of each vertex if there are several."""
+    found = COLOURINGS[name](graph, layout)
+    return replace(found, chip=layout.chip_of) if layout.chips > 1 else found

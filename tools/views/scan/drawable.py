@@ -34,6 +34,11 @@ class Drawable(Protocol):
         ...
 
     @property
+    def crossing_count(self) -> int:
+        """The number of these edges that lead from one chip to another."""
+        ...
+
+    @property
     def target(self) -> str:
         """The machine that the program was compiled for."""
         ...

@@ -10,7 +10,7 @@ from ....ir.support.suggestions import suggestion
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 """Formats by file extension."""
 
-COLOURS = ("layer", "direction", "time", "cycles", "phase")
+COLOURS = ("layer", "direction", "time", "cycles", "phase", "chip")
 """The properties that colours can show; colours.py computes them."""
 
 SMALLEST, LARGEST = 256, 16384

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from ...driver.shown_text import shown
@@ -15,13 +16,16 @@ from .raster import Window
 from .tone import Picture
 
 MOST_LETTERS = 40
+ABOVE = 1 / 60
+"""The distance of a chip's name from its highest vertices, as a share of the picture's height."""
+
 SMALLEST = 1 / 105
 """The smallest letters, as a share of the picture's height: readable at 1000 pixels."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """A layer's name, its place on the sheet (x and y in 0..1), and its number of vertices."""
+    """The name of a layer or chip, its place on the sheet (x and y in 0..1), and its vertices."""
 
     name: str
     x: float
@@ -30,14 +34,12 @@ class Label:
 
 
 def labels_of(layout: Layout, window: Window) -> list[Label]:
-    """A label for each layer, at the vertex nearest to its centre. The largest layers are first."""
+    """A label for each lobe, at the vertex nearest to its centre, and above each chip of several.
+    The largest are first."""
     x, y = window.pixels(layout.x, layout.y)
-    layer = layout.layer_of
-    order = np.argsort(layer, kind="stable")
-    counts = np.bincount(layer, minlength=len(layout.layers))
     found: list[Label] = []
-    for name, ids in zip(layout.layers, np.split(order, np.cumsum(counts)[:-1])):
-        if not len(ids):
+    for name, ids in zip(layout.lobes, _members(layout.lobe_of, len(layout.lobes)), strict=True):
+        if not len(ids) or not name:
             continue
         thin = ids[:: max(1, len(ids) // 20_000)]
         middle_x, middle_y = float(np.median(x[thin])), float(np.median(y[thin]))
@@ -45,7 +47,24 @@ def labels_of(layout: Layout, window: Window) -> list[Label]:
         found.append(
             Label(name, float(x[nearest]) / window.size, float(y[nearest]) / window.size, len(ids))
         )
+    if layout.chips > 1:
+        for k, ids in enumerate(_members(layout.chip_of, layout.chips)):
+            if len(ids):
+                top = float(np.percentile(y[ids], 0.2)) / window.size - ABOVE
+                found.append(
+                    Label(f"chip {k}", float(np.median(x[ids])) / window.size, top, len(ids))
+                )
     return sorted(found, key=lambda each: -each.vertices)
+
+
+def _members(of: NDArray[np.int32], count: int) -> list[NDArray[np.int64]]:
+    """The vertices of each lobe or chip.
+
+    Args:
+        of: the number of each vertex's.
+    """
+    order = np.argsort(of, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(of, minlength=count))[:-1])
 
 
 def shortened(name: str, most: int = MOST_LETTERS) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....backends.graph import EdgeBlock
 from ....ir.support.on_step import OnStep
@@ -62,12 +63,14 @@ class Sheet:
 
     Attributes:
         edges, vertices: the numbers of drawn edges and vertices.
+        between: the number of drawn edges that lead from chip to chip.
     """
 
     fibres: Floats
     points: Floats
     edges: int
     vertices: int
+    between: int = 0
 
 
 def draw(
@@ -78,27 +81,49 @@ def draw(
     Args:
         x, y: places in pixels.
     """
-    traces, edges = draw_edges(graph, x, y, colouring, size, on_step)
+    traces, edges, between = draw_edges(graph, x, y, colouring, size, on_step)
     on_step("draw vertices")
     points, vertices = draw_vertices(x, y, colouring, size)
-    return Sheet(traces, points, edges, vertices)
+    return Sheet(traces, points, edges, vertices, between)
 
 
 def draw_edges(
     graph: Drawable, x: Floats, y: Floats, colouring: Colouring, size: int, on_step: OnStep
-) -> tuple[Floats, int]:
-    """The light of all edges, and their number."""
+) -> tuple[Floats, int, int]:
+    """The light of all edges, their number, and the number of those between chips."""
     pictures = np.zeros((SLICES, size, size, 4), np.float32)
     budget = min(SAMPLES, SAMPLES_A_PIXEL * size * size)
     samples = int(np.clip(budget // max(graph.edge_count, 1), 4, 40))
-    seen = drawn = 0
+    golden = replace(
+        colouring, ink=np.zeros(len(colouring.ink), np.uint16), palette=colouring.between
+    )
+    seen = drawn = between = 0
     for block in graph.edges():
-        drawn += _draw_block(block, x, y, colouring, samples, seen, pictures)
+        away = _between(block, colouring)
+        if away is not None and away.any():
+            between += int(away.sum())
+        if away is None or not len(colouring.between) or not away.any():
+            drawn += _draw_block(block, x, y, colouring, samples, seen, pictures)
+        else:
+            drawn += _draw_block(_some(block, ~away), x, y, colouring, samples, seen, pictures)
+            drawn += _draw_block(_some(block, away), x, y, golden, samples, seen, pictures)
         seen += len(block.producer)
         on_step(f"draw edges: {seen:,} of {graph.edge_count:,}")
     for other in pictures[1:]:
         pictures[0] += other
-    return pictures[0], drawn
+    return pictures[0], drawn, between
+
+
+def _between(block: EdgeBlock, colouring: Colouring) -> NDArray[np.bool_] | None:
+    """Which edges lead from chip to chip; None on one chip."""
+    if not len(colouring.chip):
+        return None
+    return colouring.chip[block.producer] != colouring.chip[block.consumer]
+
+
+def _some(block: EdgeBlock, kept: NDArray[np.bool_]) -> EdgeBlock:
+    """Some edges of a block."""
+    return EdgeBlock(block.link, block.producer[kept], block.consumer[kept], block.bytes[kept])
 
 
 def _draw_block(

@@ -61,6 +61,19 @@ class Sampled:
         return sum(link.count for link in self.links if not link.loop)
 
     @property
+    def crossing_count(self) -> int:
+        """The number of kept edges that lead from one chip to another."""
+        return self._crossing_count
+
+    @cached_property
+    def _crossing_count(self) -> int:
+        if self.chips == 1:
+            return 0
+        chip = self.vertices()["tile"] // (self.tiles // self.chips)
+        blocks = self.edges()
+        return sum(int((chip[b.producer] != chip[b.consumer]).sum()) for b in blocks)
+
+    @property
     def target(self) -> str:
         """The machine that the whole graph was compiled for."""
         return self.whole.target

@@ -15,7 +15,7 @@ from ....ir.support.errors import InputError
 from ....ir.support.on_step import OnStep, ignore_step
 from ....ir.support.whole_file import whole_file
 from .blur import blur
-from .colours import COLOURINGS
+from .colours import coloured
 from .drawable import Drawable
 from .forces import Floats
 from .formats import FORMATS
@@ -38,6 +38,10 @@ PNG_LEVEL = 4
 
 MOST_IN_TRAINING = 48
 """The most names on a picture of a step of training, whose layers have up to three lobes each."""
+
+CHIP_MARGIN = 0.11
+"""The margin of a picture of several chips, as a share of its side: they fill its corners, where
+the legend is."""
 
 CROWD = 0.1
 """The most light of all vertices in a pixel, in the median over pixels with vertices."""
@@ -111,7 +115,7 @@ def laid_out(
     sample = sample_edges(part, seed, on_step)
     layout = lay_out(part, sample, seed, on_step)
     on_step("measure")
-    found = measured(layout.x, layout.y, layout.layer_of, sample, seed)
+    found = measured(layout.x, layout.y, layout.lobe_of, sample, seed)
     return Laid(part, graph, subject, layout, found)
 
 
@@ -122,8 +126,9 @@ def scan(laid: Laid, colour: str, size: int, on_step: OnStep = ignore_step) -> S
     """
     start = perf_counter()
     graph, layout = laid.graph, laid.layout
-    colouring = COLOURINGS[colour](graph, layout)
-    window = Window.around(layout.x, layout.y, size)
+    colouring = coloured(colour, graph, layout)
+    margin = {} if layout.chips == 1 else {"margin": CHIP_MARGIN}
+    window = Window.around(layout.x, layout.y, size, **margin)
     sheet = draw(graph, *window.pixels(layout.x, layout.y), colouring, size, on_step)
     check_drawn(graph, sheet)
     on_step("develop")
@@ -139,6 +144,7 @@ def check_drawn(graph: Drawable, sheet: Sheet) -> None:
     """Assert that every counted vertex and edge was drawn once."""
     assert sheet.vertices == graph.vertex_count, (sheet.vertices, graph.vertex_count)
     assert sheet.edges == graph.edge_count, (sheet.edges, graph.edge_count)
+    assert sheet.between == graph.crossing_count, (sheet.between, graph.crossing_count)
 
 
 def developed(sheet: Sheet) -> Picture:
@@ -172,6 +178,12 @@ def legend(laid: Laid, sheet: Sheet) -> list[str]:
         f"edges: {sheet.edges:,} drawn = {graph.edge_count:,} counted",
         f"layer purity {measures.purity:.1%}, median edge {measures.edge:.1%} of a random pair",
     ]
+    if graph.chips > 1:
+        lines[0] = f"{graph.target}, {graph.chips:,} chips, {graph.tiles:,} tiles, " + (
+            laid.subject.batch
+        )
+        share = sheet.between / max(sheet.edges, 1)
+        lines.insert(3, f"edges between chips: {sheet.between:,} ({share:.2%})")
     if laid.whole is not graph:
         lines.insert(
             1,

@@ -251,7 +251,7 @@
     made("span", `op ${origin || name}`, box);
     if (line) made("code", written(line), box).title = written(line);
     made("span", `codelet ${codelet || "none"}, compute set ${step}: ${name}`, box);
-    made("span", `vertex ${number(cells.id[cell])} on tile ${number(cells.tile[cell])}, ` +
+    made("span", `vertex ${number(cells.id[cell])} on tile ${number(cells.tile[cell])}${data.chips > 1 ? ` of chip ${Math.floor(cells.tile[cell] / data.chip_tiles)}` : ""}, ` +
       `${worker < 0 ? "all workers" : `worker ${worker}`}, ${number(cells.cycles[cell])} cycles`, box);
     const count = cells.count[cell];
     made("span", count > 1 ? `one of ${number(count)} vertices at this point of the picture`

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ....ir.phases import several
 from ....ir.support.on_step import OnStep, ignore_step
 from ....ir.support.whole_folder import check_whole_folder, whole_folder
 from ...driver.page.assets import BESIDE, Assets
-from .colours import COLOURINGS, Colouring, screen
+from .colours import COLOURINGS, Colouring, coloured, screen
 from .progress import within
 from .pyramid import OVERLAP, TILE, levels_of, write_pyramid
 from .raster import Window, draw
@@ -63,12 +64,13 @@ def _written(laid: Laid, folder: Path, size: int, on_step: OnStep) -> str:
     shown: list[dict[str, Any]] = []
     lines: list[str] = []
     layer_colours = np.empty((0, 3), np.float32)
-    for name, make in COLOURINGS.items():
-        if name == "phase" and not several(each.phase for each in laid.graph.sets):
-            continue
-        colouring = make(laid.graph, laid.layout)
+    chip_colours = np.empty((0, 3), np.float32)
+    for name in _colourings(laid):
+        colouring = coloured(name, laid.graph, laid.layout)
         if name == "layer":
             layer_colours = colouring.palette
+        if name == "chip":
+            chip_colours = colouring.palette
         sheet = draw(laid.graph, x, y, colouring, size, within(on_step, f"by {name}"))
         check_drawn(laid.graph, sheet)
         lines = legend(laid, sheet)
@@ -84,7 +86,12 @@ def _written(laid: Laid, folder: Path, size: int, on_step: OnStep) -> str:
         "overlap": OVERLAP,
         "levels": [levels.least, levels.most],
         "colourings": shown,
-        "layers": _layers(laid, x / np.float32(size), y / np.float32(size), layer_colours),
+        "layers": [
+            *_layers(laid, x / np.float32(size), y / np.float32(size), layer_colours),
+            *_chips(laid, x / np.float32(size), y / np.float32(size), chip_colours),
+        ],
+        "chips": laid.graph.chips,
+        "chip_tiles": laid.graph.tiles // laid.graph.chips,
         "sets": [
             [each.name, int(layer), each.codelet, each.origin or "", each.compute_set, each.line]
             for each, layer in zip(laid.graph.sets, laid.layout.layer_of_set)
@@ -119,22 +126,51 @@ def _layers(
     laid: Laid, x: NDArray[np.float32], y: NDArray[np.float32], colours: NDArray[np.float32]
 ) -> list[dict[str, Any]]:
     """For each layer: its name, lines, vertices, colour, centre, and the box around most of it."""
-    layer = laid.layout.layer_of
-    order = np.argsort(layer, kind="stable")
-    counts = np.bincount(layer, minlength=len(laid.layout.layers))
-    lines: list[list[str]] = [[] for _ in counts]
-    for each, of in zip(laid.graph.sets, laid.layout.layer_of_set):
+    layout = laid.layout
+    lines: list[list[str]] = [[] for _ in layout.layers]
+    for each, of in zip(laid.graph.sets, layout.layer_of_set):
         if each.line and each.line not in lines[of]:
             lines[of].append(each.line)
+    return _areas(layout.layers, lines, layout.layer_of, x, y, colours)
+
+
+def _chips(
+    laid: Laid, x: NDArray[np.float32], y: NDArray[np.float32], colours: NDArray[np.float32]
+) -> list[dict[str, Any]]:
+    """The same for each chip of several."""
+    chips = laid.layout.chips
+    if chips == 1:
+        return []
+    names = [f"chip {k}" for k in range(chips)]
+    return _areas(names, [()] * chips, laid.layout.chip_of, x, y, colours)
+
+
+def _areas(
+    names: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    of: NDArray[np.int32],
+    x: NDArray[np.float32],
+    y: NDArray[np.float32],
+    colours: NDArray[np.float32],
+) -> list[dict[str, Any]]:
+    """What the list of a page has of each area: of a layer or of a chip. Empty chips are left out.
+
+    Args:
+        of: the area of each vertex.
+    """
+    order = np.argsort(of, kind="stable")
+    counts = np.bincount(of, minlength=len(names))
     found: list[dict[str, Any]] = []
     for k, ids in enumerate(np.split(order, np.cumsum(counts)[:-1])):
+        if not len(ids):
+            continue
         thin = ids[:: max(1, len(ids) // 20_000)]
         ends = np.percentile(np.stack([x[thin], y[thin]]), [1, 50, 99], axis=1)
         nearest = thin[np.argmin(np.hypot(x[thin] - ends[1, 0], y[thin] - ends[1, 1]))]
         found.append(
             {
-                "name": laid.layout.layers[k],
-                "lines": lines[k],
+                "name": names[k],
+                "lines": list(lines[k]),
                 "n": len(ids),
                 "colour": _css(screen(colours[k])),
                 "at": [round(float(x[nearest]), 5), round(float(y[nearest]), 5)],
@@ -142,6 +178,15 @@ def _layers(
             }
         )
     return found
+
+
+def _colourings(laid: Laid) -> list[str]:
+    """The colourings that say something about a graph."""
+    known = {
+        "phase": bool(several(each.phase for each in laid.graph.sets)),
+        "chip": laid.graph.chips > 1,
+    }
+    return [name for name in COLOURINGS if known.get(name, True)]
 
 
 def _sources(laid: Laid) -> dict[str, str]:

@@ -6,11 +6,12 @@ from layered_graph import DenseBlocks, LayeredGraph
 from abele.backends.graph import EdgeBlock, Link
 from abele.ir.support.on_step import ignore_step
 from abele.tools.views.scan.groups import grouped, mean_others
+from abele.tools.views.scan.pieces import Pieces
 
 
 def test_vertices_of_a_group_have_the_same_neighbours():
     graph = DenseBlocks(20, 16, 160)
-    groups = grouped(graph, ignore_step)
+    groups = grouped(graph, Pieces.in_graph(graph), ignore_step)
     block = np.concatenate([np.arange(20 * 16) % 20, np.arange(20 * 160) % 20])
     least, most = np.full(len(groups.size), 99), np.full(len(groups.size), -1)
     np.minimum.at(least, groups.group_of, block)
@@ -22,16 +23,16 @@ def test_vertices_of_a_group_have_the_same_neighbours():
 
 def test_few_vertices_with_many_edges_get_as_many_groups():
     graph = DenseBlocks(20, 16, 160)
-    groups = grouped(graph, ignore_step)
-    counts = np.bincount(groups.set_of)
+    groups = grouped(graph, Pieces.in_graph(graph), ignore_step)
+    counts = np.bincount(groups.piece_of)
     assert counts[0] > 0.3 * counts[1]
 
 
 def test_every_vertex_has_a_place_in_a_group_of_its_set():
     graph = LayeredGraph(size=120)
-    groups = grouped(graph, ignore_step)
+    groups = grouped(graph, Pieces.in_graph(graph), ignore_step)
     set_of = np.repeat(np.arange(len(graph.sets)), [each.count for each in graph.sets])
-    assert np.array_equal(groups.set_of[groups.group_of], set_of)
+    assert np.array_equal(groups.piece_of[groups.group_of], set_of)
     assert np.array_equal(np.bincount(groups.group_of), groups.size)
     places = np.lexsort((groups.inside, groups.group_of))
     starts = np.cumsum(groups.size) - groups.size
