@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil, inf
 
+import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from ..backends.target import Target
 from ..dialects.levels import NN
+from ..ir.geometry.pipeline import Pipeline, ScheduleName
 from ..ir.node_names import no_such_operator, operations_matching, operations_named
 from ..ir.phases import BACKWARD, FORWARD, UPDATE, Phases
-from ..ir.provenance import origin_names
+from ..ir.provenance import origin, origin_names
+from ..ir.provenance import place as place_of
 from ..ir.rewriting import may_rewrite
-from ..ir.support.errors import InputError
+from ..ir.support.errors import DoesNotFit, InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .gradients.micro_batches import STEP as MICRO_BATCH
 from .gradients.program import entry_of
-from .gradients.way import read_by
+from .pipelining.cuts import Work, best_cuts
 from .pipelining.scope import Scope
 from .pipelining.stages import (
     STAGES,
@@ -29,6 +33,7 @@ from .pipelining.stages import (
     set_stage,
     stage_of,
 )
+from .pipelining.work import makers, work_of
 from .plans.planned import asked_target
 
 
@@ -50,7 +55,10 @@ class AssignStages(ModulePass):
     Attributes:
         cuts: names of nodes, or patterns with *, each of which begins a stage. A name also stands
             for the nodes below it: layer3 for layer3/attention/query.
+        stages: how many forward stages there are, if nothing is named. The slowest of them is as
+            fast as possible, by the planner's estimates, and each fits its chip.
         chips: the chip of each forward stage; stage s is on chip s if none are given.
+        schedule: of the pipeline; it decides how much waits on the chip of a stage.
         target: the target whose chips there are.
     """
 
@@ -59,7 +67,9 @@ class AssignStages(ModulePass):
     skips_other_levels = True
 
     cuts: tuple[str, ...] = ()
+    stages: int = 0
     chips: tuple[int, ...] = ()
+    schedule: ScheduleName = "grouped"
     target: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -81,6 +91,7 @@ class _Assignment:
     target: Target
 
     def __post_init__(self) -> None:
+        self.is_training = False
         loop = loop_over_micro_batches(self.main)
         self.scope = Scope(self.main.body.block) if loop is None else Scope.of_loop(loop)
         self.phases = Phases.of(self.module)
@@ -91,22 +102,21 @@ class _Assignment:
         phase = {op: self._phase(op) for op in ops}
         forward: dict[Operation, None] = {}
         for op in ops:
-            makers = [m for m in self._makers(op) if m in phase and m not in floating]
-            if phase[op] == FORWARD and op not in floating and all(m in forward for m in makers):
+            read = [m for m in makers(op) if m in phase and m not in floating]
+            if phase[op] == FORWARD and op not in floating and all(m in forward for m in read):
                 forward[op] = None
-        own = self._forward([*forward])
+        self.is_training = BACKWARD in phase.values()
+        rest = [op for op in ops if op not in forward and op not in floating]
+        own = self._forward([*forward], rest)
         if not own:
             return
         count = max(own.values()) + 1
         chips = self._chips(count)
-        is_training = BACKWARD in phase.values()
-        stages = 2 * count if is_training else count
+        stages = 2 * count if self.is_training else count
         of_nodes = self._of_nodes(own)
-        for op in ops:
-            if op in own or op in floating:
-                continue
+        for op in rest:
             node = self._node(op, of_nodes) if phase[op] in (BACKWARD, UPDATE) else None
-            least = max((own[m] for m in self._makers(op) if m in own), default=0)
+            least = max((own[m] for m in makers(op) if m in own), default=0)
             mirrored = 0 if node is None else stages - 1 - of_nodes[node]
             own[op] = stage_of(op) or max(least, mirrored)
         for op, stage in own.items():
@@ -114,24 +124,38 @@ class _Assignment:
         for op in operations_of(self.main.body.block):
             if op not in own and (node := self._node(op, of_nodes)) is not None:
                 set_stage(op, of_nodes[node])
-        self.module.attributes[STAGES] = numbers((*chips, *(chips[::-1] if is_training else ())))
+        self.module.attributes[STAGES] = numbers(self._mirrored(chips))
 
     def _phase(self, op: Operation) -> str | None:
         """The phase of an operation; None if it only collects what micro-batches give."""
         paths = [path.split("/")[-1] for path in _paths(op)]
         return None if MICRO_BATCH in paths else self.phases.phase(op)
 
-    def _makers(self, op: Operation) -> list[Operation]:
-        return [v.owner for v in read_by(op) if isinstance(v.owner, Operation)]
+    def _mirrored(self, chips: tuple[int, ...]) -> tuple[int, ...]:
+        """The chips of all stages, from those of the forward stages."""
+        return (*chips, *chips[::-1]) if self.is_training else chips
 
-    def _forward(self, ops: Sequence[Operation]) -> dict[Operation, int]:
-        """The stages of forward operations, in the order of the program."""
-        if not self.options.cuts:
-            given = {op: stage for op in ops if (stage := stage_of(op)) is not None}
-            if given:
-                self.scope.complete()
-                given = {op: self.scope.stages[op] for op in ops}
-            return given
+    def _forward(self, ops: Sequence[Operation], rest: Sequence[Operation]) -> dict[Operation, int]:
+        """The stages of forward operations, in the order of the program.
+
+        Args:
+            rest: the other operations of a micro-batch.
+        """
+        if self.options.cuts:
+            places = self._named(ops)
+        elif self.options.stages:
+            places = self._chosen(ops, rest)
+        else:
+            if all(stage_of(op) is None for op in ops):
+                return {}
+            self.scope.complete()
+            return {op: self.scope.stages[op] for op in ops}
+        if self.options.cuts:
+            self._check_memory(ops, rest, places)
+        return {op: sum(i >= place for place in places) for i, op in enumerate(ops)}
+
+    def _named(self, ops: Sequence[Operation]) -> list[int]:
+        """The places of the named cuts. Raises InputError."""
         at = sorted((self._place(name, ops), name) for name in self.options.cuts)
         for (one, first), (other, second) in pairwise(at):
             if one == other:
@@ -141,8 +165,77 @@ class _Assignment:
                 f"--pipeline: {at[0][1]} is the first node, so no stage is before it; name the "
                 "nodes that begin the second stage and those after it"
             )
-        places = [place for place, _ in at]
-        return {op: sum(i >= place for place in places) for i, op in enumerate(ops)}
+        return [place for place, _ in at]
+
+    # Cuts that are chosen
+
+    def _chosen(self, ops: Sequence[Operation], rest: Sequence[Operation]) -> list[int]:
+        """The best places for cuts. Raises DoesNotFit."""
+        count = self.options.stages
+        if count > len(ops):
+            raise InputError(f"--pipeline {count}: the network has {len(ops)} operators")
+        work = self._work(ops, rest)
+        # What waits in stashes may be computed again, or kept narrow, so it is not counted if
+        # nothing fits otherwise.
+        for depths in (self._depths(count), [0] * count):
+            found = best_cuts(work, depths, self._room)
+            if found is not None:
+                return found
+        bounds = [0, *(best_cuts(work, [0] * count, inf) or ()), len(ops)]
+        sizes = [work.stage_bytes(begin, end, 0) for begin, end in pairwise(bounds)]
+        stage = int(np.argmax(sizes))
+        raise DoesNotFit(
+            f"stage {stage} of {count}, even with the best cuts,",
+            ceil(sizes[stage]),
+            self._room,
+            units="bytes of a chip",
+            remedy="need more stages or a narrower type",
+        )
+
+    def _check_memory(
+        self, ops: Sequence[Operation], rest: Sequence[Operation], places: Sequence[int]
+    ) -> None:
+        """Raise DoesNotFit for a stage that takes more than a chip, with cuts that would do."""
+        work, none = self._work(ops, rest, with_cycles=False), [0] * (len(places) + 1)
+        for stage, (begin, end) in enumerate(pairwise([0, *places, len(ops)])):
+            size = work.stage_bytes(begin, end, 0)
+            if size <= self._room:
+                continue
+            better = best_cuts(self._work(ops, rest), none, self._room)
+            names = [origin(ops[place]) or ops[place].name for place in better or ()]
+            remedy = f"--pipeline {','.join(names)} fits" if names else "need more stages"
+            raise DoesNotFit(
+                f"stage {stage}, which begins at {place_of(ops[begin])},",
+                ceil(size),
+                self._room,
+                units="bytes of a chip",
+                remedy=remedy,
+            )
+
+    @property
+    def _room(self) -> int:
+        return self.target.usable_bytes_per_tile * self.target.tiles_per_chip
+
+    def _depths(self, count: int) -> list[int]:
+        """How many micro-batches wait in the stashes of each forward stage."""
+        if not self.is_training or loop_over_micro_batches(self.main) is None:
+            return [0] * count
+        chips = self._mirrored(self.options.chips or tuple(range(count)))
+        pipeline = Pipeline.of(self.options.schedule, chips)
+        return [pipeline.slots(s, len(chips) - 1 - s) + 1 for s in range(count)]
+
+    def _work(
+        self, ops: Sequence[Operation], rest: Sequence[Operation], *, with_cycles: bool = True
+    ) -> Work:
+        """What the operators cost."""
+        at = self._of_nodes({op: i for i, op in enumerate(ops)})
+        nodes = {op: self._node(op, at) for op in rest}
+        others = {op: len(ops) - 1 if node is None else at[node] for op, node in nodes.items()}
+        return work_of(
+            *(self.main, ops, others, self.target),
+            is_trained=self.is_training,
+            with_cycles=with_cycles,
+        )
 
     def _place(self, name: str, ops: Sequence[Operation]) -> int:
         """Where the first operation of a node stands."""

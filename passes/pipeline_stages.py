@@ -72,8 +72,9 @@ class PipelineStages(ModulePass):
             return
         with Edit(source_at("pipeline the stages", PipelineStages.apply), main) as edit:
             self._pipeline(op, main, loops, edit)
-        for each in op.walk():
-            each.attributes.pop(STAGE, None)
+            for each in op.walk():
+                if each.attributes.pop(STAGE, None) is not None:
+                    edit.modified(each)
 
     def _pipeline(
         self, module: ModuleOp, main: FuncOp, loops: dict[control.RepeatOp, Scope], edit: Edit

@@ -23,6 +23,7 @@ from ..ir.upstream import ModulePass
 
 PASSES: dict[str, str] = {
     "decompose": "abele.passes.decompose:Decompose",
+    "cut-batch": "abele.passes.cut_batch:CutBatch",
     "assign-stages": "abele.passes.assign_stages:AssignStages",
     "pipeline-stages": "abele.passes.pipeline_stages:PipelineStages",
     "fold-constants": "abele.passes.fold_constants:FoldConstants",

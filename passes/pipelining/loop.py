@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import control, nn
 from ...dialects.dtypes import numpy_dtype
+from ...dialects.placement import Placement
 from ...ir.blob import Blob
 from ...ir.edit import Edit
 from ...ir.geometry.pipeline import Pipeline
@@ -214,7 +215,7 @@ class PipelinedLoop:
                 outline.returned.append(self._returned(outline, value, own, arguments, reads))
                 writes.append(tuple(self._latest(value, each) for each in readers))
         name = self.names.unused(f"stage{stage}")
-        outline.finish(self.module, name, (chip, self.replicas, self.apart))
+        outline.finish(name, Placement(chip, self.replicas, self.apart))
         self.steps.append(Step(stage, name, tuple(reads), tuple(writes)))
 
     def _returned(
@@ -273,7 +274,7 @@ class PipelinedLoop:
             outline.returned.append(with_row(emit, table, value, slot))
         outline.returned.append(_next(emit, turn))
         name = self.names.unused(f"stash{made}")
-        outline.finish(self.module, name, (chip, self.replicas, self.apart))
+        outline.finish(name, Placement(chip, self.replicas, self.apart))
         writes = tuple((each,) for each in (*stashes, count))
         self.steps.append(Step(offset, name, (*latest, *stashes, count), writes))
 
@@ -321,7 +322,7 @@ class PipelinedLoop:
             outline = Outline(self.edit, self.main, ())
             outline.returned = [_zeros(outline.at_end, self.types[k]) for k in own]
             name = self.names.unused(f"empty{chip}")
-            outline.finish(self.module, name, (chip, self.replicas, self.apart))
+            outline.finish(name, Placement(chip, self.replicas, self.apart))
             call = emit.insert(CallOp(name, [], [self.types[k] for k in own]))
             now.update(zip(own, call.results, strict=True))
         return now

@@ -9,6 +9,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ...dialects import nn
+from ...dialects.placement import CHIPS, Placement
 from ...ir.edit import Edit
 from ...ir.provenance import fused
 from ...ir.support.unused_names import UnusedNames
@@ -17,7 +18,6 @@ from ...ir.upstream import InsertPoint, ModuleOp
 from ..gradients.emit import Emitter
 from ..gradients.way import read_by
 from .scope import replace_reads
-from .stages import CHIPS, numbers
 
 STEP = "stage"
 """The last part of the location of operations that a pipeline adds."""
@@ -47,9 +47,9 @@ class Outline:
         captured = [v for v in read if v not in own and v not in inner]
         copied = {v.owner: v for v in captured if isinstance(v.owner, nn.LoadOp | nn.ConstantOp)}
         for op in self.ops:
+            self.edit.removed(op)
             op.detach()
             self.block.add_op(op)
-            self.edit.modified(op)
         end = ReturnOp()
         self.block.add_op(end)
         first = self.block.first_op
@@ -86,21 +86,16 @@ class Outline:
         assert last is not None
         return Emitter(self.edit, last, self.main, STEP)
 
-    def finish(self, module: ModuleOp, name: str, chips: Sequence[int]) -> FuncOp:
-        """The function, inserted in front of the entry.
-
-        Args:
-            chips: the first chip, their number, and how far apart they are.
-        """
+    def finish(self, name: str, placement: Placement) -> None:
+        """Insert the function in front of the entry."""
         last = self.block.last_op
         assert last is not None
         last.operands = self.returned
         types = [value.type for value in self.block.args], [v.type for v in self.returned]
         function = FuncOp(name, types, Region(self.block))
-        function.attributes[CHIPS] = numbers(chips)
+        function.attributes[CHIPS] = placement.attribute
         function.location = fused(self.ops)
         self.edit.insert(function, InsertPoint.before(self.main))
-        return function
 
 
 def _made_in(region: Region) -> set[SSAValue]:

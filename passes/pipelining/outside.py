@@ -14,6 +14,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from ...dialects import nn
+from ...dialects.placement import Placement
 from ...dialects.structured import Reinterpretation
 from ...ir.edit import Edit
 from ...ir.support.unused_names import UnusedNames
@@ -118,12 +119,16 @@ class Outside:
             depth[op] = own
             groups.setdefault((self._unit(op), own), []).append(op)
         # Operations of one group stand together.
-        last = block.last_op
-        assert last is not None
-        for ops in sorted(groups.values(), key=lambda ops: depth[ops[0]]):
-            for op in ops:
-                op.detach()
-                block.insert_op_before(op, last)
+        ordered = sorted(groups.values(), key=lambda ops: depth[ops[0]])
+        place = block.first_op
+        for op in (op for ops in ordered for op in ops):
+            if op is place:
+                place = op.next_op
+                continue
+            assert place is not None
+            self.edit.removed(op)
+            op.detach()
+            self.edit.insert(op, InsertPoint.before(place))
         return groups
 
     def _unit(self, op: Operation) -> Unit:
@@ -145,12 +150,15 @@ class Outside:
             outline.bind(value, outline.argument(value.type, value.name_hint))
         outline.returned = [*read]
         name = self.names.unused(f"chip{unit}")
-        outline.finish(self.module, name, (unit, self.replicas, self.apart))
+        outline.finish(name, Placement(unit, self.replicas, self.apart))
         call = CallOp(name, outline.outside, [value.type for value in read])
         call.location = ops[-1].location
         self.edit.insert(call, InsertPoint.before(after))
         for old, new in zip(read, call.results, strict=True):
-            old.replace_uses_with_if(new, lambda use: not _is_in(use.operation, outline.block))
+            for use in tuple(old.uses):
+                if not _is_in(use.operation, outline.block):
+                    self.edit.set_operand(use.operation, use.index, new)
+            new.name_hint = old.name_hint
 
 
 _LEFT = nn.StoreOp | Reinterpretation

@@ -25,10 +25,6 @@ STAGE = "stage"
 STAGES = "abele.stages"
 """The attribute of a module that lists the chip of each stage."""
 
-CHIPS = "abele.chips"
-"""The attribute of a function that says where it lies: the first chip, how many chips there are,
-and how far apart they are."""
-
 
 def numbers(values: Sequence[int]) -> ArrayAttr[Attribute]:
     """Numbers as an attribute."""

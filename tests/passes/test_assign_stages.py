@@ -1,7 +1,8 @@
+import numpy as np
 import pytest
 from some_tensors import context, counting, module_of
 
-from abele.ir.errors import InputError
+from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.provenance import origin
 from abele.ir.upstream import ModuleOp
 from abele.passes.assign_stages import AssignStages
@@ -29,7 +30,7 @@ def assigned(*cuts: str, chips: tuple[int, ...] = (), train: bool = False) -> Mo
     module = module_of(network(), ctx, w=counting((4, 4)))
     if train:
         Train("mean_square", micro_batches=4).apply(ctx, module)
-    AssignStages(cuts, chips, target="mk1x4").apply(ctx, module)
+    AssignStages(cuts, 0, chips, target="mk1x4").apply(ctx, module)
     return module
 
 
@@ -68,6 +69,42 @@ def test_backward_operations_are_in_the_stages_that_mirror_those_of_their_forwar
 def test_backward_stages_are_on_the_chips_of_their_forward_stages():
     module = assigned("layer1", "layer2", chips=(0, 1, 0), train=True)
     assert stage_chips(module, 6) == (0, 1, 0, 0, 1, 0)
+
+
+def test_the_planner_balances_stages():
+    ctx = context()
+    module = module_of(network(4), ctx, w=counting((4, 4)))
+    AssignStages(stages=2, target="mk1x2").apply(ctx, module)
+    found = stages(module)
+    assert [found[f"layer{i}/fc"] for i in range(4)] == [{0}, {0}, {1}, {1}]
+
+
+def test_a_stage_that_does_not_fit_is_named_with_cuts_that_would():
+    ctx = context()
+    module = module_of(wide(), ctx, w=np.zeros((128, 128), np.float32))
+    with pytest.raises(DoesNotFit) as caught:
+        AssignStages(("fc3",), target=SMALL).apply(ctx, module)
+    problem = caught.value
+    assert "stage 0, which begins at fc0" in problem.what
+    assert (problem.needed, problem.available) == (3 * 128 * 128 * 4, 2 * 128 * 128 * 4)
+    assert problem.remedy == "--pipeline fc2 fits"
+
+
+SMALL = "tiny:8,links.topology=ladder,links.chips=2,memory.bytes_per_tile=49152"
+
+
+def wide() -> str:
+    """Four layers, of which a chip holds two."""
+    kind, weight, body, last = "tensor<2x128xf32>", "tensor<128x128xf32>", "", "%x"
+    for i in range(4):
+        body += f"""
+          %w{i} = nn.load @w{i} : {weight}
+          %m{i} = nn.matmul {last}, %w{i} : ({kind}, {weight}) -> {kind} loc("fc{i}")"""
+        last = f"%m{i}"
+    states = "".join(f"nn.state @w{i} : {weight} = {{w}}\n" for i in range(4))
+    return (
+        f"{states} func.func @main(%x: {kind}) -> {kind} {{ {body}\n func.return {last} : {kind} }}"
+    )
 
 
 @pytest.mark.parametrize(

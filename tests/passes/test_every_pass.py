@@ -15,7 +15,7 @@ from abele.tools.testing.generators.levels import level_before
 from abele.tools.testing.search.contracts import contracts_of, must_accept_all
 
 OWN_TESTS = (
-    *("plan-splits", "differentiate", "train", "assign-stages"),
+    *("plan-splits", "differentiate", "train", "assign-stages", "cut-batch"),
     *("narrow-partials", "narrow-products", "multiply-quantised"),
 )
 """The passes whose programs compute something else, that take too long, that refuse weights that

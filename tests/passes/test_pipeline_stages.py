@@ -10,6 +10,8 @@ from abele.backends.reference import run_reference
 from abele.dialects import nn
 from abele.ir.errors import InputError
 from abele.ir.geometry.pipeline import SCHEDULES, Pipeline, ScheduleName
+from abele.ir.instruments.record_ir import UNREPORTED, RecordIR
+from abele.ir.pass_manager import PassManager
 from abele.ir.text import print_module
 from abele.ir.upstream import ModuleOp
 from abele.ir.verify import verify
@@ -136,6 +138,16 @@ def training(micro_batches: int, **options: object) -> tuple[ModuleOp, dict[str,
     Decompose().apply(ctx, module)
     batch = (2 * micro_batches, 4)
     return module, {name: draw(size=batch).astype(np.float32) for name in ("arg0", "target")}
+
+
+def test_every_change_is_reported():
+    module, _ = training(4, optimizer="adam", clip_norm=1.0)
+    AssignStages(("fc1",), target="mk1x2").apply(context(), module)
+    record = RecordIR()
+    PassManager((PipelineStages(),), (record,)).run(context(), module)
+    changes = record.stages[-1].changes
+    assert changes
+    assert all(each.source is not UNREPORTED for each in changes)
 
 
 def test_weights_are_loaded_and_updated_by_functions_on_the_chips_of_their_stages():

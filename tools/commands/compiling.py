@@ -167,9 +167,10 @@ class Compilation:
         str,
         typer.Option(
             "--recompute",
-            metavar="auto[:BYTES]|sqrt|NAME,...",
+            metavar="auto[:BYTES]|sqrt|stages|NAME,...",
             help="Compute values again instead of keeping them: auto chooses as little as the "
-            "memory of a tile, or BYTES of it, asks for; sqrt is PopART's schedule.",
+            "memory of a tile, or BYTES of it, asks for; sqrt is PopART's schedule; stages, "
+            "with --pipeline, computes each forward stage again for its backward stage.",
         ),
     ] = ""
     replicas: Annotated[
@@ -201,6 +202,43 @@ class Compilation:
             metavar="FILE.json",
             help="Choices per operator: method, split, tiles, steps, memory_proportion, partials, "
             "plan.",
+        ),
+    ] = None
+    pipeline: Annotated[
+        str,
+        typer.Option(
+            "--pipeline",
+            metavar="N|NAME,...",
+            help="Put stages of the network on chips of their own, which work on different "
+            "micro-batches at once: N stages, which the planner chooses, or stages that begin at "
+            "the named nodes, and at those below them.",
+        ),
+    ] = ""
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            "--schedule",
+            metavar="grouped|interleaved|sequential",
+            help="grouped: all stages work in each cycle. interleaved: no chip works on two stages "
+            "in a cycle, so less waits. sequential: one stage works in each cycle. Default: "
+            "grouped.",
+        ),
+    ] = None
+    stage_chips: Annotated[
+        str,
+        typer.Option(
+            "--stage-chips",
+            metavar="CHIP,...",
+            help="The chip of each stage. Default: stage s is on chip s.",
+        ),
+    ] = ""
+    micro_batches: Annotated[
+        int | None,
+        typer.Option(
+            "--micro-batches",
+            metavar="N",
+            help="Cut the batch of a run into N parts, one after the other or in a pipeline. For "
+            "training: --training micro-batches=N.",
         ),
     ] = None
     shard: Annotated[

@@ -40,6 +40,7 @@ from .keep_levels import KeepLevels
 from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
+from .pipelines import make_parts, part_of_samples
 from .program import ReadProgram, plan_target, read_program
 from .recomputation.asked import automatic_types, read_recompute
 from .recomputation.automatic import Changes, Result, within
@@ -190,6 +191,7 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
         asked = asked_training(request.train, program)
         if asked is not None:
             make_train(asked, program, pipeline, context)
+        make_parts(request.micro_batches, asked, program)
         refuse_tensors_larger_than(program.module, machine)
         held = request.held
         if held and program.level != NN:
@@ -243,7 +245,9 @@ def reading_of(request: Request, context: AbeleContext) -> Reading:
         request.path,
         dict(request.dims or {}),
         dict(request.values or {}),
-        request.batch if train is None else part_of_batch(train, request.batch),
+        part_of_samples(request.batch, request.micro_batches)
+        if train is None
+        else part_of_batch(train, request.batch),
         request.lenient,
         train is not None and train.update,
         None

@@ -57,6 +57,7 @@ with deferred(__name__):
     from ..importers.other_files import how_to_export
     from .held_homes import Held, held_by
     from .partials import constrains_partials, partials_options
+    from .pipelines import PipelineOptions, behind
     from .program import ReadProgram
     from .recomputation.asked import is_automatic, read_recompute, read_stashes
     from .replicated import read_replicas
@@ -93,6 +94,9 @@ ROUNDINGS = ("nearest", "stochastic", "hardware")
 
 ROUND = "round-stores"
 """The pass that decides how results of 16 bits are rounded."""
+
+STAGES = "stages"
+"""What `recompute` is if backward stages of a pipeline compute their forward stage again."""
 
 PARTIALS = "narrow-partials"
 """The pass that chooses the type of partial sums."""
@@ -176,7 +180,8 @@ class Request:
             that this adds is at most ERROR, 0.05 by default, of the sum of all absolute products.
         recompute: what is computed again instead of kept, to save memory: auto, which chooses as
             little as the memory of a tile asks for; auto:BYTES, for a lower bound; sqrt, PopART's
-            schedule; or names of operators, joined by commas.
+            schedule; stages, with a pipeline, whose backward stages then compute their forward
+            stage again; or names of operators, joined by commas.
         replicas: among how many chips, or groups of chips, the batch is shared; each holds all
             weights. An integer, or with the way in which their sums are merged, as in "4:ring":
             direct, ring, both, middle or auto, the default, which takes the fastest.
@@ -186,6 +191,12 @@ class Request:
             TYPE:auto lets recompute=auto choose those that it pays for.
         load: extension files, as for load_extensions.
         constraints: a JSON file of choices for operators.
+        pipeline: the number of stages into which the planner cuts the network, each on chips of its
+            own; or names of nodes, joined by commas, each of which begins a stage.
+        schedule: of the pipeline: grouped, which is the default, interleaved or sequential.
+        stage_chips: the chips of its stages, joined by commas; stage s is on chip s by default.
+        micro_batches: into how many parts a run cuts its batch, without training: one after the
+            other, or in a pipeline. Training has an option of this name.
         shard: which dimensions of which operators are cut across chips: NAME:DIM=N, such as
             "fc1:n=4", with the name of an operator or a pattern.
         memory_proportion: the share of a tile's memory that one operator may take temporarily.
@@ -300,6 +311,32 @@ class Request:
     constraints: str | os.PathLike[str] | None = field(
         default=None, metadata=_is(PATH | NONE, refused=PLANNED)
     )
+    pipeline: str = field(
+        default="",
+        metadata=_is(
+            Kind(TEXT.accepts, "a number of stages, or names joined by commas"),
+            None,
+            "compiled already, so its stages are where they are; need the model",
+        ),
+    )
+    schedule: str | None = field(
+        default=None,
+        metadata=_is(
+            TEXT | NONE, None, "compiled already, so it keeps its schedule; need the model"
+        ),
+    )
+    stage_chips: str = field(
+        default="",
+        metadata=_is(
+            Kind(TEXT.accepts, "numbers of chips, joined by commas"),
+            None,
+            "compiled already, so its stages are where they are; need the model",
+        ),
+    )
+    micro_batches: int | None = field(
+        default=None,
+        metadata=_is(COUNT | NONE, refused="compiled already, with its batch; need the model"),
+    )
     shard: Sequence[str] = field(
         default=(),
         metadata=_is(
@@ -408,8 +445,8 @@ class Request:
 
     def settled(self) -> Request:
         """The request with its extensions loaded, with its chips, with what the programs beside it
-        hold, with the sizes of its example, and with the passes of its precision, stashes,
-        recomputation, rounding and partial sums.
+        hold, with the sizes of its example, and with the passes of its pipeline, precision,
+        stashes, recomputation, rounding and partial sums.
 
         Raises InputError.
         """
@@ -417,7 +454,8 @@ class Request:
         if self.target is None and self.beside and not isinstance(self.beside, Mapping):
             loaded = replace(loaded, target=self.beside[0].target)
         loaded = loaded.with_chips()
-        settled = loaded.with_sizes().with_precision().with_stashes().with_recomputation()
+        settled = loaded.with_sizes().with_pipeline().with_precision()
+        settled = settled.with_stashes().with_recomputation()
         settled = settled.with_rounding().with_partials().with_replicas()
         return replace(settled, beside=loaded.held)
 
@@ -430,6 +468,32 @@ class Request:
         except InputError as error:
             raise InputError(f"--chips {self.chips}: {error}") from None
         return replace(self, target=found, chips=None)
+
+    def with_pipeline(self) -> Request:
+        """The request with the passes that its pipeline stands for. Raises InputError."""
+        if self.file.endswith(PROGRAM_FILE):
+            return self
+        again = self.recompute == STAGES
+        if not self.pipeline:
+            for option, given in (
+                ("--schedule", self.schedule),
+                ("--stage-chips", self.stage_chips),
+                (f"--recompute {STAGES}", again),
+            ):
+                if given:
+                    raise InputError(f"{option} without --pipeline; need both")
+            return self
+        spelling = "" if self.target is None else _resolved(self.target).spelling()
+        asked = PipelineOptions(self.pipeline, self.schedule, self.stage_chips, again, spelling)
+        asked.check(self.train, self.micro_batches)
+        return replace(
+            self,
+            pipeline="",
+            schedule=None,
+            stage_chips="",
+            recompute="" if again else self.recompute,
+            passes=behind(asked.passes(), self.passes, LEVEL_NAMES),
+        )
 
     def with_stashes(self) -> Request:
         """The request with the pass that keeps stashes narrow. Raises InputError."""

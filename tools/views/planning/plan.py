@@ -32,6 +32,7 @@ from ....passes.planner.serial import traded
 from ....passes.planner.storing_once import Asked, store_once
 from ....passes.plans.fused import FusedGroups, operator_name
 from ...driver.compile_anew import read_model, with_chosen
+from ...driver.pipelines import make_parts
 from ...driver.program import ReadProgram, plan_target
 from ...driver.request import Request
 from ...driver.tensor_sizes import refuse_tensors_larger_than
@@ -213,6 +214,7 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
     if request.train is not None:
         on_step("train")
         make_train(request.train, program, pipeline, context)
+    make_parts(request.micro_batches, request.train, program)
     refuse_tensors_larger_than(program.module, machine)
     on_step(f"passes: {passes}")
     PassManager(pipeline, verifiers(program.level)).run(context, program.module)

@@ -51,6 +51,7 @@ DECIDING = [
     ("constraints", "asked.json", "constraints"),
     ("memory_proportion", 0.5, "memory proportion"),
     ("vertices_per_tile", 2, "vertices per tile"),
+    ("micro_batches", 2, "micro batches"),
     ("recompute", "auto", "recompute"),
     ("recompute", "sqrt", "passes"),
     ("replicas", 2, "passes"),
@@ -81,6 +82,22 @@ NOT_DECIDING: dict[str, object] = {
 """Another value of each option that does not decide the bytes of a program that fits."""
 
 
+OF_PIPELINES: dict[str, object] = {
+    "pipeline": "1",
+    "schedule": "sequential",
+    "stage_chips": "1",
+}
+"""Another value of each option that is one of the passes if there is a pipeline."""
+
+
+@pytest.mark.parametrize("field", OF_PIPELINES)
+def test_a_pipeline_is_one_of_the_passes(folder: Path, field: str):
+    pipeline = {} if field == "pipeline" else {"pipeline": "1"}
+    before = parts(replace(PLAIN, **pipeline))
+    after = parts(replace(PLAIN, **pipeline, **{field: OF_PIPELINES[field]}))
+    assert {name for name in before if before[name] != after[name]} == {"passes"}
+
+
 @pytest.mark.parametrize(("field", "value", "part"), DECIDING)
 def test_each_option_is_a_part(folder: Path, field: str, value: object, part: str):
     Path("asked.json").write_text("{}")
@@ -94,7 +111,7 @@ def test_what_does_not_decide_a_program_is_no_part(folder: Path, field: str):
 
 def test_every_option_is_known_to_decide_a_program_or_not_to():
     deciding = {field for field, *_ in DECIDING}
-    assert OPTIONS.keys() == deciding | NOT_DECIDING.keys() | {"model"}
+    assert OPTIONS.keys() == deciding | NOT_DECIDING.keys() | OF_PIPELINES.keys() | {"model"}
     assert not deciding & NOT_DECIDING.keys()
     assert TEXTS.keys() <= deciding
 

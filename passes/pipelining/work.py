@@ -1,0 +1,137 @@
+"""What the operations of a network cost, for those who cut it into stages.
+
+Cycles are the planner's estimates of the best split of each operation by itself. A function of
+elements is computed with what it reads, so that it needs no sync of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ...backends.links.links import routes_of
+from ...backends.prices import cost
+from ...backends.target import Target
+from ...dialects import control, nn
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.structured import Movement, Structured
+from ..gradients.way import read_by
+from ..planner.candidates import splits
+from ..planner.estimate import estimates
+from ..planner.problem import Problem, movement_problem
+from .cuts import Work
+
+
+def work_of(
+    main: FuncOp,
+    forward: Sequence[Operation],
+    others: Mapping[Operation, int],
+    target: Target,
+    *,
+    is_trained: bool,
+    with_cycles: bool = True,
+) -> Work:
+    """What the forward operations of a network cost.
+
+    Args:
+        others: the other operations of a micro-batch, each with the index of the forward operation
+            that it belongs to.
+        is_trained: whether the others are backward operations.
+        with_cycles: whether cycles are wanted, and not only bytes.
+    """
+    count, alone = len(forward), target.one_chip
+    at = {op: i for i, op in enumerate(forward)}
+    cycles, held, stashed = np.zeros(count), np.zeros(count), np.zeros(count)
+    crossing = np.zeros(count + 1)
+    for op, i in (*at.items(), *others.items()) if with_cycles else ():
+        cycles[i] += _cycles(op, alone)
+    for op, i in at.items():
+        for value in op.results:
+            users = {use.operation for use in value.uses}
+            readers = [at[user] for user in users if user in at]
+            crossing[i + 1 : max(readers, default=i) + 1] += _bytes(value)
+            if is_trained and any(user in others for user in users):
+                stashed[i] += _bytes(value)
+    _hold(main, at, held, is_trained=is_trained)
+    both_ways = 2 if is_trained else 1
+    return Work(cycles, held, stashed, crossing * both_ways * _cycles_per_byte(target))
+
+
+def _cycles_per_byte(target: Target) -> float:
+    """The cycles that a byte takes from a chip to its neighbour; 0 if there is one chip."""
+    if target.chips == 1:
+        return 0.0
+    seconds = routes_of(target.links).seconds(np.array([1]), np.array([1 << 20]))
+    return float(seconds.max()) * target.clock_hz / (1 << 20)
+
+
+def _hold(main: FuncOp, at: Mapping[Operation, int], held: np.ndarray, *, is_trained: bool) -> None:
+    """Add the bytes of weights and constants to the operations that read them first.
+
+    A weight that is trained has a sum of gradients, and its share of what the optimiser keeps.
+    """
+    rest = 0
+    for op in main.walk():
+        if not isinstance(op, nn.LoadOp | nn.ConstantOp):
+            continue
+        readers = [at[user] for user in _users(op) if user in at]
+        size = _bytes(op.results[0])
+        if readers:
+            held[min(readers)] += size * (2 if is_trained and isinstance(op, nn.LoadOp) else 1)
+        elif isinstance(op, nn.LoadOp):
+            rest += size
+    if held.any():
+        held *= 1 + rest / held.sum()
+
+
+def _users(op: Operation) -> Collection[Operation]:
+    """The operations that read a weight, perhaps through others that only prepare it."""
+    found: dict[Operation, None] = {}
+    pending = [op]
+    while pending:
+        for use in pending.pop().results[0].uses:
+            user = use.operation
+            if user not in found:
+                found[user] = None
+                if user.parent is op.parent and len(user.results) == 1:
+                    pending.append(user)
+    return found
+
+
+def _cycles(op: Operation, target: Target) -> float:
+    """The estimated cycles of an operation on one chip."""
+    if isinstance(op, control.RepeatOp):
+        return op.iterations * sum(_cycles(each, target) for each in op.body.block.ops)
+    if not isinstance(op, Structured | Movement):
+        return 0.0
+    result, *further = (numpy_dtype(nn.element_of(value)) for value in op.results)
+    if isinstance(op, Movement):
+        return _least(movement_problem(op.moves(), result), target)
+    structure = op.structure()
+    dtypes = tuple(numpy_dtype(nn.element_of(value)) for value in op.operands)
+    resident = tuple(isinstance(value.owner, nn.LoadOp | nn.ConstantOp) for value in op.operands)
+    problem = Problem(structure, dtypes, result, resident, further_dtypes=tuple(further))
+    joins = not structure.space.of_kind("reduction") and not structure.space.relations
+    return _least(problem, target) - (cost.sync_cycles(target) if joins else 0)
+
+
+@lru_cache(maxsize=4096)
+def _least(problem: Problem, target: Target) -> float:
+    """The cycles of the best split of an operation."""
+    parts = splits(problem, target.tiles)
+    return float(estimates(problem, parts, target, quick=False).cycles.min())
+
+
+def _bytes(value: SSAValue) -> int:
+    shape = nn.shape_of(value)
+    return prod(shape) * numpy_dtype(nn.element_of(value)).itemsize
+
+
+def makers(op: Operation) -> list[Operation]:
+    """The operations that make what an operation reads."""
+    return [v.owner for v in read_by(op) if isinstance(v.owner, Operation)]

@@ -1,0 +1,164 @@
+"""What the options of pipelines ask for: the passes that make one, and the micro-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...dialects.levels import NN
+from ...ir.context import AbeleContext
+from ...ir.geometry.pipeline import SCHEDULES, Pipeline, ScheduleName
+from ...ir.pass_manager import parse_specs
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
+from ...passes.assign_stages import AssignStages
+from ...passes.cut_batch import CutBatch
+from ...passes.decompose import Decompose
+from ...passes.pipeline_stages import PipelineStages
+from ...passes.train import Train
+from .program import ReadProgram
+
+
+@dataclass(frozen=True)
+class PipelineOptions:
+    """The options.
+
+    Attributes:
+        text: the number of stages, or names of the nodes that begin a stage.
+        schedule: its name; None for the default.
+        chips: the chips of the stages, joined by commas; "" for the default.
+        recompute: whether backward stages compute the values of their forward stage again.
+        target: the spelling of the target.
+    """
+
+    text: str
+    schedule: str | None
+    chips: str
+    recompute: bool
+    target: str
+
+    @property
+    def cuts(self) -> tuple[str, ...]:
+        """The nodes that begin a stage; () if the planner chooses. Raises InputError."""
+        if self.text.strip().isdecimal():
+            return ()
+        names = tuple(name.strip() for name in self.text.split(","))
+        if not all(names):
+            raise InputError(
+                f"--pipeline {self.text!r}: need a number of stages, or names joined by commas"
+            )
+        return names
+
+    @property
+    def stages(self) -> int:
+        """The number of forward stages. Raises InputError."""
+        count = len(self.cuts) + 1 if self.cuts else int(self.text)
+        if count < 1:
+            raise InputError(f"--pipeline {self.text}: {count} stages; need 1 or more")
+        return count
+
+    @property
+    def stage_chips(self) -> tuple[int, ...]:
+        """The chip of each forward stage. Raises InputError."""
+        if not self.chips:
+            return tuple(range(self.stages))
+        texts = [each.strip() for each in self.chips.split(",")]
+        if not all(each.isdecimal() for each in texts):
+            raise InputError(f"--stage-chips {self.chips!r}: need numbers joined by commas")
+        if len(texts) != self.stages:
+            raise InputError(
+                f"--stage-chips {self.chips}: {len(texts)} chips for {self.stages} stages; need "
+                "one for each stage"
+            )
+        return tuple(map(int, texts))
+
+    @property
+    def named_schedule(self) -> ScheduleName:
+        """The schedule. Raises InputError."""
+        for each in SCHEDULES:
+            if each == (self.schedule or SCHEDULES[0]):
+                return each
+        raise InputError(f"--schedule {self.schedule}{suggestion(str(self.schedule), SCHEDULES)}")
+
+    def passes(self) -> list[str]:
+        """The passes that make the pipeline, in front of those of nn."""
+        number = 0 if self.cuts else self.stages
+        chips, schedule = self.stage_chips if self.chips else (), self.named_schedule
+        assign = AssignStages(self.cuts, number, chips, schedule, self.target)
+        pipeline = PipelineStages(schedule, self.recompute)
+        return [str(each.spec()) for each in (Decompose(), assign, pipeline)]
+
+    def check(self, train: Train | None, micro_batches: int | None) -> None:
+        """Raise InputError for a number of micro-batches that the schedule cannot take."""
+        chips = self.stage_chips
+        if train is not None:
+            chips = (*chips, *reversed(chips))
+        if train is not None and train.steps > 1:
+            raise InputError("--pipeline with several steps in a run; need steps=1")
+        count = train.micro_batches if train is not None else micro_batches or 1
+        least = Pipeline.of(self.named_schedule, chips).overlap
+        option = "--micro-batches N" if train is None else "--training micro-batches=N"
+        what = f"--pipeline {self.text}: {count} micro-batches"
+        if count < least:
+            raise InputError(
+                f"{what}; a {self.named_schedule} schedule of {len(chips)} stages needs at least "
+                f"{least}: give {option}"
+            )
+        if train is not None and count % least:
+            raise InputError(
+                f"{what}; a {self.named_schedule} schedule of {len(chips)} stages trains with a "
+                f"multiple of {least}: give {option}"
+            )
+
+
+def part_of_samples(batch: int | None, micro_batches: int | None) -> int | None:
+    """The samples of a micro-batch; None if the batch is the model's own.
+
+    Raises InputError if the batch cannot be cut into so many parts.
+    """
+    if batch is None or not micro_batches:
+        return batch
+    if micro_batches < 1 or batch % micro_batches:
+        raise InputError(
+            f"micro_batches {micro_batches} of a batch of {batch}; need a number that divides the "
+            "batch"
+        )
+    return batch // micro_batches
+
+
+SIZES = ("abele.result_sizes", "abele.argument_sizes", "abele.lengths", "abele.kept_sizes")
+"""Attributes of modules with sizes that only a run knows."""
+
+
+def make_parts(micro_batches: int | None, train: Train | None, program: ReadProgram) -> None:
+    """Let a program compute its batch in micro-batches, before its first pass.
+
+    Raises InputError.
+    """
+    if micro_batches is None:
+        return
+    if train is not None:
+        raise InputError("--micro-batches with training; need --training micro-batches=N")
+    if program.level != NN:
+        raise InputError(
+            f"{program.path}: micro_batches: the program is at {program.level}; need {NN}"
+        )
+    if any(each in program.module.attributes for each in SIZES):
+        raise InputError(
+            f"{program.path}: micro_batches of a program with sizes that only a run knows; give "
+            "the sizes with --dim"
+        )
+    CutBatch(micro_batches).apply(AbeleContext(), program.module)
+
+
+def behind(first: Sequence[str], passes: str, names: Sequence[str]) -> str:
+    """A pipeline with passes in front of those of nn. Raises InputError if it does not name nn.
+
+    Args:
+        names: of all levels.
+    """
+    given = parse_specs(passes or ",".join(names))
+    at = next((i for i, each in enumerate(given) if each.name == NN.name), None)
+    if at is None:
+        raise InputError(f"--pipeline and the pipeline '{passes}'; need one that names {NN.name}")
+    return ",".join((*map(str, given[:at]), *first, *map(str, given[at:])))
