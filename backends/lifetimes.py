@@ -14,7 +14,7 @@ from ..dialects.tile import Arrival, CopyOp, Departure, ReadOp, SuperstepOp, Ver
 from ..ir.support.limits import LISTED_SUPERSTEPS
 from ..ir.well_known import ENTRY
 from .calls import FirstAndLastCalls
-from .prices.price import callee_of
+from .functions import callee_of
 
 EXCHANGE, BEFORE, AFTER = range(3)
 """The phases of a superstep.

@@ -12,8 +12,8 @@ from ..ir.provenance import origin
 from ..ir.support.arrays import Integers
 from ..ir.support.errors import DoesNotFit
 from ..ir.upstream import ModuleOp
+from .functions import functions_of
 from .lifetimes import PHASES, Timeline
-from .prices.price import functions_of
 from .target import Target
 
 ADVICE = "`abele memory MODEL --advise`, with the same options, tries changes that free memory"

@@ -1,72 +1,104 @@
-"""When each superstep of a program runs."""
+"""When each superstep of a program runs, on each chip."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ..dialects import control
-from ..dialects.tile import SuperstepOp
+from ..dialects.tile import ReadOp, SuperstepOp
+from ..ir.support.arrays import Integers
 from ..ir.upstream import ModuleOp
 from ..ir.well_known import ENTRY
-from .prices.price import Executions, callee_of, functions_of
+from .clocks.advance import Advance
+from .clocks.executions import Executions
+from .clocks.program import ProgramClocks
+from .clocks.section import Power, Section
+from .functions import callee_of, functions_of
+from .target import Target
 
 
-@dataclass(frozen=True)
-class Execution:
+@dataclass(frozen=True, eq=False)
+class OnZones:
+    """What happens in some clock zones. A chip is a zone. Each array is (zones,).
+
+    Attributes:
+        zones: those that take part, in order.
+        arrives: the cycle in which each of them is done with everything before.
+        starts: the cycle in which those that it meets are, too: it waits from arrives to starts.
+        ends: the cycle in which it is done.
+    """
+
+    zones: Integers
+    arrives: Integers
+    starts: Integers
+    ends: Integers
+
+    @property
+    def start(self) -> int:
+        """The cycle in which the first zone starts."""
+        return int(self.starts.min())
+
+    @property
+    def end(self) -> int:
+        """The cycle in which the last zone is done."""
+        return int(self.ends.max())
+
+    @property
+    def cycles(self) -> int:
+        """The cycles from the start of the first zone to the end of the last one."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, eq=False)
+class Execution(OnZones):
     """One execution of a superstep.
 
     Attributes:
-        start: the cycle in which it begins.
         iterations: the current iteration of each loop around it, counted from 0.
     """
 
     step: SuperstepOp
-    start: int
     iterations: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Skipped:
-    """Iterations of a loop, or a call, that are not listed.
-
-    Attributes:
-        start: the cycle in which the first of them begins.
-        cycles: how long all of them take.
-    """
+@dataclass(frozen=True, eq=False)
+class Skipped(OnZones):
+    """Iterations of a loop, or a call, that are not listed. Zones wait within them, not before."""
 
     loop: control.RepeatOp | func.CallOp
-    start: int
-    cycles: int
     iterations: int
 
 
 def timeline(
-    module: ModuleOp, cycles: Mapping[SuperstepOp, int], most: int
+    module: ModuleOp, advances: Mapping[SuperstepOp, Advance], target: Target, most: int
 ) -> Iterator[Execution | Skipped]:
     """The executions of one run in order, as the price of a program counts them.
 
-    A while's test and body run once, and of an if, the dearer branch.
+    A while's test and body run once, and of an if, the dearer branch. The order is that in which
+    one chip would run them. On several chips, an execution may start before one that is listed
+    before it.
 
     Args:
-        cycles: the cycles of one execution of each superstep.
+        advances: what one execution of each superstep does to the clocks.
         most: the most executions to list. Beyond it, the last iterations of loops are skipped, but
             never the first one, and so are further calls of a function.
     """
-    functions = functions_of(module)
-    walk = _Walk(functions, Executions(functions, cycles), most)
-    yield from walk.block(functions[ENTRY].body.block, (ENTRY,), ())
+    clocks = ProgramClocks(functions_of(module), advances, target.chips)
+    walk = _Walk(clocks, Executions(clocks), most, np.zeros(target.chips, np.int64))
+    yield from walk.block(clocks.functions[ENTRY].body.block, (ENTRY,), ())
 
 
 @dataclass
 class _Walk:
-    functions: Mapping[str, func.FuncOp]
+    program: ProgramClocks
     executions: Executions
     left: int
-    clock: int = field(default=0)
+    clocks: Integers
     called: set[str] = field(default_factory=set[str])
 
     def block(
@@ -80,46 +112,73 @@ class _Walk:
     ) -> Iterator[Execution | Skipped]:
         match op:
             case SuperstepOp():
-                yield Execution(op, self.clock, iterations)
-                self.clock += self.executions.cycles[op]
-                self.left -= 1
+                yield self._execution(op, iterations)
             case control.RepeatOp():
                 yield from self._repeat(op, calling, iterations)
             case control.IfOp():
-                branch = self.executions.dearer_branch(op, calling)
+                branch = self.program.dearer_branch(op, calling)
                 yield from self.block(branch, calling, iterations)
             case control.WhileOp():
                 yield from self.block(op.test.block, calling, iterations)
                 yield from self.block(op.body.block, calling, iterations)
             case func.CallOp():
-                callee = callee_of(op, self.functions, calling)
-                inside = (*calling, callee.sym_name.data)
-                once = self.executions.block(callee.body.block, inside)
-                if not once:
-                    return
-                if sum(once.values()) > max(self.left, 0) and callee.sym_name.data in self.called:
-                    skipped = Skipped(op, self.clock, self.executions.cost(once), 1)
-                    self.clock += skipped.cycles
-                    yield skipped
-                    return
-                self.called.add(callee.sym_name.data)
-                yield from self.block(callee.body.block, inside, iterations)
+                yield from self._call(op, calling, iterations)
+            case ReadOp():
+                self.clocks = self.program.after_read(self.clocks)
             case _:
                 return
+
+    def _execution(self, step: SuperstepOp, iterations: tuple[int, ...]) -> Execution:
+        advance, arrives = self.program.advances[step], self.clocks
+        starts = advance.starts(arrives)
+        self.clocks = starts + advance.cycles
+        self.left -= 1
+        zones = np.flatnonzero(advance.takes_part)
+        return Execution(zones, arrives[zones], starts[zones], self.clocks[zones], step, iterations)
+
+    def _skipped(
+        self, op: control.RepeatOp | func.CallOp, section: Section, iterations: int
+    ) -> Skipped:
+        before = self.clocks
+        self._pass(section)
+        zones = np.flatnonzero(self.clocks != before)
+        zones = zones if len(zones) else np.arange(len(before))
+        begin = before[zones]
+        return Skipped(zones, begin, begin, self.clocks[zones], op, iterations)
+
+    def _pass(self, section: Section) -> None:
+        """Run a section of which nothing is listed."""
+        self.clocks = section.ways.after(self.clocks[:, None])[0][:, 0]
+
+    def _call(
+        self, op: func.CallOp, calling: tuple[str, ...], iterations: tuple[int, ...]
+    ) -> Iterator[Execution | Skipped]:
+        callee = callee_of(op, self.program.functions, calling)
+        name = callee.sym_name.data
+        inside = (*calling, name)
+        once = self.executions.block(callee.body.block, inside)
+        if not once:
+            self._pass(self.program.block(callee.body.block, inside))
+        elif sum(once.values()) > max(self.left, 0) and name in self.called:
+            yield self._skipped(op, self.program.block(callee.body.block, inside), 1)
+        else:
+            self.called.add(name)
+            yield from self.block(callee.body.block, inside, iterations)
 
     def _repeat(
         self, op: control.RepeatOp, calling: tuple[str, ...], iterations: tuple[int, ...]
     ) -> Iterator[Execution | Skipped]:
         once = self.executions.block(op.body.block, calling)
+        body = self.program.block(op.body.block, calling)
         if not once:
             # No superstep takes time in any of its iterations, which may be very many.
+            if op.iterations:
+                self._pass(Power(body, op.iterations))
             return
         each = max(sum(once.values()), 1)
         for iteration in range(op.iterations):
             if iteration and self.left < each:
                 rest = op.iterations - iteration
-                skipped = Skipped(op, self.clock, rest * self.executions.cost(once), rest)
-                self.clock += skipped.cycles
-                yield skipped
+                yield self._skipped(op, Power(body, rest), rest)
                 return
             yield from self.block(op.body.block, calling, (*iterations, iteration))

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Data, Dialect
 from xdsl.irdl import irdl_attr_definition
 
 from ..ir.aliases import Aliased, parse_alias
+from ..ir.geometry.chip_groups import ChipGroups, ChipRun, runs_of
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout, placement_order, raw_layout
 from ..ir.geometry.space import (
@@ -620,4 +621,58 @@ class PlanAttr(_Value[Plan]):
         return plan(self.data)
 
 
-Abele = Dialect("abele", [], [BlobAttr, SpaceAttr, LayoutAttr, BodyAttr, PlanAttr])
+def _parse_range(parser: AttrParser) -> tuple[int, int, int]:
+    first = _parse_integer(parser)
+    if parser.parse_optional_keyword("to") is None:
+        return first, first, 1
+    last = _parse_integer(parser)
+    return first, last, _parse_integer(parser) if parser.parse_optional_keyword("by") else 1
+
+
+def _parse_chip_run(parser: AttrParser) -> ChipRun:
+    ranges = _parse_list(parser, lambda: _parse_range(parser))
+    if parser.parse_optional_keyword("times") is None:
+        return ChipRun(ranges)
+    times = _parse_integer(parser)
+    parser.parse_keyword("apart")
+    return ChipRun(ranges, times, _parse_integer(parser))
+
+
+def _range_text(first: int, last: int, step: int) -> str:
+    if first == last:
+        return str(first)
+    return f"{first} to {last}" + (f" by {step}" if step > 1 else "")
+
+
+def _chip_run_text(run: ChipRun) -> str:
+    text = "[" + ", ".join(_range_text(*each) for each in run.ranges) + "]"
+    return text if run.times == 1 else f"{text} times {run.times} apart {run.apart}"
+
+
+@irdl_attr_definition
+class ChipGroupsAttr(_Value[ChipGroups]):
+    """Groups of chips: those of a group meet.
+
+    Equal groups at equal distances are written once, so that a text does not grow with replicas.
+
+    Example: #abele.chip_groups<[0, 1]>, #abele.chip_groups<[0 to 3] times 16 apart 4>,
+    #abele.chip_groups<[0 to 12 by 4], [5, 6]>
+    """
+
+    name = "abele.chip_groups"
+    alias = "chips"
+
+    @classmethod
+    def parse_value(cls, parser: AttrParser) -> ChipGroups:
+        """Parse the text between the brackets."""
+        runs = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, lambda: _parse_chip_run(parser)
+        )
+        return ChipGroups.of(group for run in runs for group in run.groups())
+
+    def text(self) -> str:
+        """The text between the brackets."""
+        return ", ".join(map(_chip_run_text, runs_of(self.data)))
+
+
+Abele = Dialect("abele", [], [BlobAttr, SpaceAttr, LayoutAttr, BodyAttr, PlanAttr, ChipGroupsAttr])

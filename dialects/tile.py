@@ -36,11 +36,12 @@ from xdsl.irdl import (
 from xdsl.traits import NoTerminator, SymbolOpInterface
 
 from ..ir.blob import Blob
+from ..ir.geometry.chip_groups import ChipGroups
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
 from ..ir.upstream import VerifyException
 from ..ir.xdsl.verified_by_form import verified_by_form
-from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
+from .abele import BodyAttr, ChipGroupsAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
 from .blob_attr import BlobAttr
 from .dtypes import numpy_dtype
 from .partition import access_layout, verify_cut
@@ -440,8 +441,8 @@ class StoreOp(Departure):
 
 
 SYNC_ZONES = ("internal", "external", "all")
-"""internal: the tiles of each chip; external: the host too, and the tiles of all chips; all: the
-tiles of all chips."""
+"""internal: the tiles of each chip by itself; all: those of a group of chips; external: those of a
+group of chips, and the host."""
 
 
 def zone_of(*, host: bool, chips: bool = False) -> str:
@@ -456,21 +457,31 @@ def zone_of(*, host: bool, chips: bool = False) -> str:
 
 @irdl_op_definition
 class SyncOp(IRDLOperation):
-    """All tiles of a zone wait for each other.
+    """Tiles wait for each other.
 
-    Example: tile.sync "internal".
+    Those of the chips of a group wait for each other. Those of a chip of no group, which takes part
+    in the superstep, wait for each other alone.
+
+    Example: tile.sync "all" of <[0 to 3] times 16 apart 4>
 
     Attributes:
-        zone: internal, the tiles of each chip alone; all, the tiles of all chips; external, these
-            and the host.
+        zone: internal, the tiles of each chip alone; all, the tiles of a group of chips; external,
+            these and the host.
+        groups: the groups of chips; all chips are one group where it is absent.
     """
 
     name = "tile.sync"
     zone = prop_def(StringAttr)
-    assembly_format = "$zone attr-dict"
+    groups = opt_prop_def(ChipGroupsAttr)
+    assembly_format = "$zone (`of` $groups^)? attr-dict"
 
-    def __init__(self, zone: str):
-        super().__init__(properties={"zone": StringAttr(zone)})
+    def __init__(self, zone: str, groups: ChipGroups | None = None):
+        super().__init__(
+            properties={
+                "zone": StringAttr(zone),
+                "groups": None if groups is None else ChipGroupsAttr(groups),
+            }
+        )
 
     def verify_(self) -> None:
         """Check what can be seen without other operations."""
@@ -478,6 +489,20 @@ class SyncOp(IRDLOperation):
             raise VerifyException(
                 f'sync zone "{self.zone.data}"; need one of {", ".join(SYNC_ZONES)}'
             )
+        if self.groups is None:
+            return
+        if self.zone.data == SYNC_ZONES[0]:
+            raise VerifyException(
+                f'sync zone "{self.zone.data}" of a group of chips; these meet each by itself: '
+                "name none"
+            )
+        if self.zone.data == SYNC_ZONES[1] and len(self.groups.data.groups) > 1:
+            raise VerifyException("the host meets one group of chips; need one")
+
+    @property
+    def chips(self) -> ChipGroups | None:
+        """The groups of chips; None for all chips together, and where each meets by itself."""
+        return None if self.groups is None else self.groups.data
 
 
 PHASES: tuple[tuple[type[Operation], ...], ...] = (

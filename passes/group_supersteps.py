@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation
 
-from ..backends.prices.price import goes_between, variables_of
+from ..backends.meetings import chips_that_meet
+from ..backends.prices.price import variables_of
+from ..backends.target import Target
 from ..dialects import tile
 from ..dialects.levels import TILE
 from ..dialects.superstep import conflict
@@ -25,7 +27,8 @@ from .schedule_supersteps import SUPERSTEP, scheduled_blocks
 class GroupSupersteps(ModulePass):
     """Group operations with the same number into a superstep: sync, copies, vertices.
 
-    tile -> tile. The tiles of all chips meet before words travel between chips.
+    tile -> tile. Chips between which words travel meet before. Chips that copies join, directly or
+    through others, are one group; several groups of a superstep do not wait for each other.
 
         tile.copy [@x] -> @in {superstep = 0 : i64}
         tile.compute_set @y { tile.vertices ... } {superstep = 0 : i64}
@@ -43,23 +46,23 @@ class GroupSupersteps(ModulePass):
         """Run on a module."""
         names = UnusedNames()
         target = target_of(op) if TARGET in op.attributes else None
-        chip_tiles = target.tiles_per_chip if target is not None and target.chips > 1 else 0
         variables = variables_of(op)
         for block in list(scheduled_blocks(op)):
             for group in _groups(block):
-                _group(group, names, _zone(group, variables, chip_tiles))
+                _group(group, names, _sync(group, variables, target))
 
 
-def _zone(group: Sequence[Operation], variables: Mapping[str, Variable], chip_tiles: int) -> str:
-    """The zone of the sync of a superstep.
-
-    Args:
-        chip_tiles: the tiles of a chip; 0 if there is one chip.
-    """
+def _sync(
+    group: Sequence[Operation], variables: Mapping[str, Variable], target: Target | None
+) -> tile.SyncOp:
+    """The sync of a superstep. Groups that are all chips together are not named."""
     host = any(isinstance(op, tile.OUTSIDE) for op in group)
-    copies = (op for op in group if isinstance(op, tile.CopyOp))
-    between = bool(chip_tiles) and any(goes_between(op, variables, chip_tiles) for op in copies)
-    return tile.zone_of(host=host, chips=between)
+    if target is None or target.chips == 1:
+        return tile.SyncOp(tile.zone_of(host=host))
+    chips = chips_that_meet(group, variables, target)
+    everybody = chips is None or chips.groups == (tuple(range(target.chips)),)
+    zone = tile.zone_of(host=host, chips=chips is not None)
+    return tile.SyncOp(zone, None if everybody else chips)
 
 
 def _groups(block: Block) -> list[list[Operation]]:
@@ -77,13 +80,12 @@ def _groups(block: Block) -> list[list[Operation]]:
     return groups
 
 
-def _group(group: Sequence[Operation], names: UnusedNames, zone: str) -> None:
+def _group(group: Sequence[Operation], names: UnusedNames, sync: tile.SyncOp) -> None:
     """Move a group into a superstep at the place of its first operation."""
     _check_at_once(group)
     block = group[0].parent
     assert block is not None
     before, last = group[0], group[-1]
-    sync = tile.SyncOp(zone)
     step = tile.SuperstepOp(names.unused(_name(last)), [sync])
     locate(step, last)
     block.insert_op_before(step, before)

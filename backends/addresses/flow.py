@@ -25,7 +25,7 @@ from ...dialects.tile import (
     VerticesOp,
 )
 from ...ir.well_known import ENTRY
-from ..prices.price import callee_of
+from ..functions import callee_of
 from .in_place import is_in_place
 
 PHASES = 2

@@ -11,7 +11,8 @@ from ...dialects.exchange import VariableOp
 from ...ir.provenance import origin, place
 from ...ir.upstream import ModuleOp
 from ..faults import MachineFault
-from ..prices.price import functions_of
+from ..functions import functions_of
+from ..meetings import check_meetings
 from ..target import Target
 from .boxes import Boxes, Integers, meetings
 from .flow import END, Access, Flow, Life, flow_of
@@ -40,7 +41,8 @@ def prove_addresses(module: ModuleOp, target: Target) -> AddressProof:
     - in a phase, no two operations write to one byte, and no operation reads a byte that another
       operation writes. A vertex set may overwrite an operand if each point reads only the element
       that it writes;
-    - states and constants hold their values after the run, and every output has been written.
+    - states and constants hold their values after the run, and every output has been written;
+    - chips between which a superstep moves words, or which the host joins, meet at its sync.
 
     A variable owns whole words of ALIGNMENT bytes on each of its tiles, also where its block is
     smaller than the largest one. The time is about linear in the number of accesses.
@@ -50,6 +52,7 @@ def prove_addresses(module: ModuleOp, target: Target) -> AddressProof:
     """
     variables = {v.symbol: v for v in module.body.block.ops if isinstance(v, VariableOp)}
     check_places(variables, target)
+    check_meetings(module, variables, target)
     flow = flow_of(variables, functions_of(module))
     placed = _Placed(flow)
     for checks in _CHECKS:

@@ -16,7 +16,8 @@ from ...ir.support.errors import InputError
 from ...ir.support.limits import NESTED_LOOPS
 from ...ir.upstream import ModuleOp
 from ...ir.well_known import ENTRY
-from ..prices.price import callee_of, functions_of, operands_of, variables_of
+from ..functions import callee_of, functions_of
+from ..prices.price import operands_of, variables_of
 from .contents import NO_PRODUCERS, Content, Contents, Producers
 
 State = dict[str, Content | None]

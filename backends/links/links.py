@@ -11,6 +11,7 @@ carries. Bytes that several tiles of a chip want cross a link once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
@@ -19,10 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.support.arrays import Integers
+from ...ir.support.deferred import deferred
 from ..facts import ASSUMED, fact
 
 if TYPE_CHECKING:
     from ..fabrics.traffic import Traffic
+
+with deferred(__name__):
+    from ...ir.geometry.chip_groups import ChipGroups
 
 MOST_CHIPS = 4096
 """Chips that a machine may have. A round bound of ours: tables grow with the square of it."""
@@ -74,6 +79,12 @@ class Links:
     kind_key: ClassVar[str] = "topology"
 
     chips: int = fact(1, ASSUMED, "one chip", (1, MOST_CHIPS))
+    meeting_chips: int = fact(
+        0,
+        ASSUMED,
+        "chips that meet in a group: 0 for any, n for each n in a row, or all",
+        (0, MOST_CHIPS),
+    )
 
     @property
     def problem(self) -> str:
@@ -99,8 +110,32 @@ class Links:
         """What each link joins, for people, in the order of the routes: "FROM -> TO", of chips."""
         return [f"link {k}" for k in range(len(routes_of(self).bytes_per_second))]
 
-    def meeting_seconds(self) -> float:
-        """Seconds in which the tiles of all chips meet, beyond what those of one chip take."""
+    def meeting_groups(self, wanted: ChipGroups) -> ChipGroups:
+        """The groups in which chips meet if each of some groups is to meet.
+
+        Every decision of who meets goes through this function: a machine may not be able to let
+        just any chips wait for each other. A group of the result may have more chips than wanted.
+        """
+        block = self.meeting_chips
+        if not block:
+            return wanted
+        blocks = [{chip // block for chip in group} for group in wanted.groups]
+        if any(len(each) > 1 for each in blocks):
+            return ChipGroups((tuple(range(self.chips)),))
+        numbers = sorted({number for each in blocks for number in each})
+        return ChipGroups(
+            tuple(
+                tuple(range(n * block, max(min((n + 1) * block, self.chips), n * block + 1)))
+                for n in numbers
+            )
+        )
+
+    def meeting_seconds(self, chips: Sequence[int] = ()) -> float:
+        """Seconds in which the tiles of several chips meet, beyond what those of one chip take.
+
+        Args:
+            chips: in ascending order; () for all.
+        """
         return 0.0
 
     def first_word_seconds(self) -> float:

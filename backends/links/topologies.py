@@ -7,6 +7,7 @@ first, and then go along the rail of their destination.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar, NamedTuple, TypeVar
 
@@ -76,15 +77,20 @@ class Ladder(Links):
         """The number of rows."""
         return self.chips // _COLUMNS
 
-    def meeting_seconds(self) -> float:
-        """Seconds in which the tiles of all chips meet, beyond what those of one chip take.
+    def meeting_seconds(self, chips: Sequence[int] = ()) -> float:
+        """Seconds in which the tiles of several chips meet, beyond what those of one chip take.
 
-        A signal goes to the middle of the ladder and back. Source: PopLibs, 1 + rows / 2 hops each
-        way.
+        A signal goes to the middle of the rows that have these chips, and back. Source: PopLibs,
+        1 + rows / 2 hops each way for a whole ladder.
         """
-        if self.chips == 1:
+        if self.chips == 1 or len(chips) == 1:
             return 0.0
-        return 2 * (1 + self.rows // 2) * self.hop_ns / GIGA
+        rows = self._rows_between({chip // _COLUMNS for chip in chips}, self.rows)
+        return 2 * (1 + rows // 2) * self.hop_ns / GIGA
+
+    def _rows_between(self, used: Collection[int], rows: int) -> int:
+        """The rows from the first to the last of those used; all of them if none is named."""
+        return max(used) - min(used) + 1 if used else rows
 
     def first_word_seconds(self) -> float:
         """Seconds until the first word of an exchange between chips has arrived."""
@@ -166,6 +172,9 @@ class Torus(Ladder):
             return super().part(chips)
         return _of_kind(Ladder, self, chips)
 
+    def _rows_between(self, used: Collection[int], rows: int) -> int:
+        return _around(used, rows)
+
     def _steps(self, begin: Integers, end: Integers, rows: int) -> Integers:
         down = (end - begin) % rows
         return np.where(2 * down <= rows, down, down - rows)
@@ -208,12 +217,13 @@ class Pod(Torus):
             return f"{self.chips} chips in tori of {self.domain}; need a multiple"
         return ""
 
-    def meeting_seconds(self) -> float:
-        """Seconds in which the tiles of all chips meet, beyond what those of one chip take."""
-        if self.chips == 1:
+    def meeting_seconds(self, chips: Sequence[int] = ()) -> float:
+        """Seconds in which the tiles of several chips meet, beyond what those of one chip take."""
+        if self.chips == 1 or len(chips) == 1:
             return 0.0
-        hops = 1 + self.domain // _COLUMNS // 2
-        tori = self.chips // self.domain
+        used = {chip % self.domain // _COLUMNS for chip in chips}
+        hops = 1 + self._rows_between(used, self.domain // _COLUMNS) // 2
+        tori = _around({chip // self.domain for chip in chips}, self.chips // self.domain)
         away = (1 if self.switched else tori // 2) if tori > 1 else 0
         return 2 * (hops * self.hop_ns + away * self.gateway_hop_ns) / GIGA
 
@@ -292,3 +302,17 @@ def _of_kind(kind: type[L], links: Links, chips: int) -> L:
     """Another topology with the facts of links that it knows."""
     own = {each.name: getattr(links, each.name) for each in fields(kind)}
     return kind(**own | {"chips": chips})
+
+
+def _around(used: Collection[int], count: int) -> int:
+    """The length of the shortest stretch of a ring that contains some of its places; all of the
+    ring if none is named.
+
+    Args:
+        count: the places of the ring.
+    """
+    if not used:
+        return count
+    places = np.array(sorted(used))
+    gaps = np.diff(places, append=places[0] + count)
+    return int(count - gaps.max() + 1)

@@ -8,7 +8,7 @@ docstring gives another source. Dtypes are named as NumPy and ml_dtypes name the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 import numpy as np
@@ -68,16 +68,17 @@ def control_cycles(
     return target.exchange.control_cycles(sends, receives, places)
 
 
-def sync_cycles(target: Target, zone: str = "internal") -> int:
+def sync_cycles(target: Target, zone: str = "internal", chips: Sequence[int] = ()) -> int:
     """Cycles for the tiles of a zone to meet, once per superstep.
 
     Args:
-        zone: one of SYNC_ZONES. The tiles of all chips take longer than those of one.
+        zone: one of SYNC_ZONES. The tiles of several chips take longer than those of one.
+        chips: that meet, in ascending order; () for all.
     """
     own = target.exchange.meeting_cycles(zone)
     if zone == "internal":
         return own
-    return own + ceil(target.links.meeting_seconds() * target.clock_hz)
+    return own + ceil(target.links.meeting_seconds(chips) * target.clock_hz)
 
 
 def host_cycles(moved_bytes: int, target: Target) -> int:

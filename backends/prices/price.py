@@ -1,18 +1,26 @@
-"""The price of a program: the cycles of every superstep, and their sum."""
+"""The price of a program: the cycles of every superstep, and those of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import func
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 
-from ...dialects import control, exchange
-from ...dialects.tile import Arrival, CopyOp, LoadOp, StoreOp, SuperstepOp, SyncOp, VerticesOp
+from ...dialects import exchange
+from ...dialects.tile import (
+    Arrival,
+    CopyOp,
+    Departure,
+    LoadOp,
+    StoreOp,
+    SuperstepOp,
+    SyncOp,
+    VerticesOp,
+)
 from ...dialects.variable import Variable
 from ...ir.geometry.fragments import fragments
 from ...ir.geometry.layout import Layout
@@ -21,8 +29,13 @@ from ...ir.provenance import line_of, origin, place
 from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
-from ...ir.well_known import ENTRY
+from ..clocks.advance import Advance
+from ..clocks.executions import Executions
+from ..clocks.program import ProgramClocks
+from ..clocks.syncs import groups_of, meeting_cycles
+from ..clocks.zones import Zones, zones_of
 from ..fabrics.traffic import Carried, Traffic
+from ..functions import functions_of
 from ..target import Target
 from . import cost
 from .codelets import cells_cycles
@@ -31,11 +44,31 @@ from .workload import Workload
 
 
 @dataclass(frozen=True)
+class Phases:
+    """Cycles of sync, of exchange and of compute."""
+
+    sync: int
+    exchange: int
+    compute: int
+
+    @property
+    def total(self) -> int:
+        """The sum."""
+        return self.sync + self.exchange + self.compute
+
+
+@dataclass(frozen=True)
 class SuperstepPrice:
-    """The cycles of one execution of a superstep.
+    """The cycles of a superstep: of one execution, and of a run's critical path.
 
     A tile computes as soon as its own exchange has ended, and waits for the others at the next
-    sync. So the tile whose exchange and compute together take longest decides.
+    sync. So the tile whose exchange and compute together take longest decides. On several chips,
+    one tile of each chip decides when this chip goes on. The fields then say what happens on the
+    chip where the superstep takes longest.
+
+    The critical path is the longest chain of supersteps of a run, each of which waits for the one
+    before it. It may go from chip to chip where chips meet. Its cycles are those of the run. On one
+    chip, all executions are on it.
 
     Attributes:
         origin: the node that it came from.
@@ -50,6 +83,9 @@ class SuperstepPrice:
             indices of each lookup all name rows of one tile, instead of rows that are spread
             evenly.
         exchange_bytes: received from other tiles, summed over all tiles.
+        chips: the number of chips that do anything, or wait for others.
+        critical: the cycles that a run spends in it on the critical path, over all executions.
+        worst_critical_cycles: the same, with indices as for worst_compute_cycles.
     """
 
     name: str
@@ -62,6 +98,9 @@ class SuperstepPrice:
     exchange_bytes: int
     busiest_tile: int
     worst_compute_cycles: int
+    chips: int
+    critical: Phases
+    worst_critical_cycles: int
 
     @property
     def cycles(self) -> int:
@@ -72,6 +111,8 @@ class SuperstepPrice:
 @dataclass(frozen=True)
 class Totals:
     """The sums over a run of a program: supersteps, cycles, and exchanged bytes.
+
+    Cycles are those of the critical path, so that those of a whole program are those of its run.
 
     Attributes:
         worst_cycles: the cycles if the indices of each lookup all name rows of one tile.
@@ -87,18 +128,72 @@ class Totals:
 
 
 def totals(prices: Sequence[SuperstepPrice]) -> Totals:
-    """The sums over all executions of all supersteps."""
+    """The sums over all executions of supersteps."""
     return Totals(
         supersteps=sum(p.times for p in prices),
-        cycles=sum(p.times * p.cycles for p in prices),
-        sync_cycles=sum(p.times * p.sync_cycles for p in prices),
-        exchange_cycles=sum(p.times * p.exchange_cycles for p in prices),
-        compute_cycles=sum(p.times * p.compute_cycles for p in prices),
+        cycles=sum(p.critical.total for p in prices),
+        sync_cycles=sum(p.critical.sync for p in prices),
+        exchange_cycles=sum(p.critical.exchange for p in prices),
+        compute_cycles=sum(p.critical.compute for p in prices),
         exchange_bytes=sum(p.times * p.exchange_bytes for p in prices),
-        worst_cycles=sum(
-            p.times * (p.cycles - p.compute_cycles + p.worst_compute_cycles) for p in prices
-        ),
+        worst_cycles=sum(p.worst_critical_cycles for p in prices),
     )
+
+
+@dataclass(frozen=True)
+class ChipPrice:
+    """What a chip does in a run.
+
+    Attributes:
+        busy: its cycles of sync, exchange and compute.
+        end: its clock at the end of the run.
+    """
+
+    chip: int
+    busy: Phases
+    end: int
+
+    @property
+    def waiting_cycles(self) -> int:
+        """The cycles in which it waits for other chips."""
+        return self.end - self.busy.total
+
+
+@dataclass(frozen=True)
+class ProgramPrice:
+    """The price of a program.
+
+    Attributes:
+        steps: in the order of the text.
+        chips: what each chip does, as many as there are.
+    """
+
+    steps: tuple[StepPrice, ...]
+    chips: tuple[ChipPrice, ...]
+
+    @property
+    def supersteps(self) -> tuple[SuperstepPrice, ...]:
+        """The prices of the supersteps, in the order of the text."""
+        return tuple(each.price for each in self.steps)
+
+    @property
+    def cycles(self) -> int:
+        """The cycles of a run: until the last chip is done."""
+        return totals(self.supersteps).cycles
+
+
+@dataclass(frozen=True, eq=False)
+class StepPrice:
+    """A superstep with its price, and with what it does to the clock of each zone.
+
+    Attributes:
+        taken: how often the critical path goes through each zone in it, (zones,).
+    """
+
+    step: SuperstepOp
+    price: SuperstepPrice
+    advance: Advance
+    taken: Integers
 
 
 def price(module: ModuleOp, target: Target) -> tuple[SuperstepPrice, ...]:
@@ -112,45 +207,102 @@ def price(module: ModuleOp, target: Target) -> tuple[SuperstepPrice, ...]:
     costs nothing (see words.py).
     Raises InputError if the module has no entry function or names an unknown variable.
     """
-    variables = variables_of(module)
-    steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
-    free = words_only(module)
-    prices = {step: superstep_price(step, variables, target, free) for step in steps}
-    times = Executions(functions_of(module), {s: p.cycles for s, p in prices.items()}).entry()
-    return tuple(replace(prices[step], times=times.get(step, 0)) for step in steps)
+    return program_price(module, target).supersteps
+
+
+def program_price(module: ModuleOp, target: Target) -> ProgramPrice:
+    """The price of an exchange module. Raises InputError as `price` does."""
+    return run_price(module, tuple(step_prices(module, target)), target)
+
+
+def step_prices(module: ModuleOp, target: Target) -> Iterable[StepPrice]:
+    """One execution of each superstep, in the order of the text."""
+    variables, free = variables_of(module), words_only(module)
+    for op in module.walk():
+        if isinstance(op, SuperstepOp):
+            charge = charge_superstep(op, variables, target, free)
+            yield charged_price(op, charge, target, free)
+
+
+def run_price(module: ModuleOp, found: Sequence[StepPrice], target: Target) -> ProgramPrice:
+    """The price of a program whose supersteps have theirs.
+
+    Args:
+        found: all supersteps, in the order of the text, each as if it ran once.
+    """
+    advances = {each.step: each.advance for each in found}
+    clocks = ProgramClocks(functions_of(module), advances, target.chips)
+    end, taken = clocks.run
+    times = Executions(clocks).entry()
+    worst = {s: replace(a, compute_cycles=a.worst_compute_cycles) for s, a in advances.items()}
+    crowded = any(np.any(a.worst_compute_cycles != a.compute_cycles) for a in advances.values())
+    late = (
+        ProgramClocks(clocks.functions, worst, target.chips, clocks.branches).run[1]
+        if crowded
+        else taken
+    )
+    nowhere = np.zeros(target.chips, np.int64)
+
+    def in_run(each: StepPrice) -> StepPrice:
+        step, own = each.step, taken.get(each.step, nowhere)
+        price = replace(
+            each.price,
+            times=times.get(step, 0),
+            critical=phases_of(each.advance, own),
+            worst_critical_cycles=phases_of(worst[step], late.get(step, nowhere)).total,
+        )
+        return replace(each, price=price, taken=own)
+
+    return ProgramPrice(
+        tuple(map(in_run, found)),
+        tuple(
+            ChipPrice(chip, busy, int(end[chip])) for chip, busy in enumerate(_busy(found, times))
+        ),
+    )
+
+
+def _busy(found: Sequence[StepPrice], times: Mapping[SuperstepOp, int]) -> list[Phases]:
+    """The cycles in which each zone is busy in a run."""
+    counts = [times.get(each.step, 0) for each in found]
+
+    def summed(cycles: Sequence[Integers]) -> list[int]:
+        columns = np.array(cycles, object if max(counts, default=0) > MANY else np.int64)
+        return np.dot(np.array(counts, columns.dtype), columns).tolist()
+
+    if not found:
+        return []
+    phases = ("sync_cycles", "exchange_cycles", "compute_cycles")
+    sums = [summed([getattr(each.advance, name) for each in found]) for name in phases]
+    return [Phases(*each) for each in zip(*sums, strict=True)]
+
+
+MANY = 1 << 24
+"""Times cycles, and the sum over supersteps, fit in 64 bits as long as none runs more often."""
+
+
+def phases_of(advance: Advance, times: Integers) -> Phases:
+    """The cycles of a superstep in some zones.
+
+    Args:
+        times: how often it runs in each of them, (zones,).
+    """
+    at = np.flatnonzero(times)
+    counts = times[at].tolist()
+
+    def cycles(each: Integers) -> int:
+        # The product may not fit in 64 bits.
+        return sum(n * c for n, c in zip(counts, each[at].tolist(), strict=True))
+
+    return Phases(
+        cycles(advance.sync_cycles),
+        cycles(advance.exchange_cycles),
+        cycles(advance.compute_cycles),
+    )
 
 
 def variables_of(module: ModuleOp) -> dict[str, Variable]:
     """The variables of a program by name."""
     return {op.symbol: op for op in module.body.block.ops if isinstance(op, Variable)}
-
-
-def functions_of(module: ModuleOp) -> dict[str, func.FuncOp]:
-    """The functions of a program by name. Raises InputError if there is no entry."""
-    functions = {
-        op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)
-    }
-    if ENTRY not in functions:
-        raise InputError(f"the module has no function @{ENTRY}")
-    return functions
-
-
-def callee_of(
-    call: func.CallOp, functions: Mapping[str, func.FuncOp], calling: Sequence[str]
-) -> func.FuncOp:
-    """The function that is called.
-
-    Raises InputError if it does not exist, or if it calls itself.
-
-    Args:
-        calling: the functions that are being called.
-    """
-    name = call.callee.string_value()
-    if name not in functions:
-        raise InputError(f"{call.name} at {place(call)}: no function @{name}")
-    if name in calling:
-        raise InputError(f"{call.name} at {place(call)}: @{name} calls itself")
-    return functions[name]
 
 
 def operands_of(op: VerticesOp | CopyOp, variables: Mapping[str, Variable]) -> list[Variable]:
@@ -165,88 +317,28 @@ def operands_of(op: VerticesOp | CopyOp, variables: Mapping[str, Variable]) -> l
     return [variables[name] for name in names]
 
 
-# How often a superstep runs
+def moved_variable(op: Arrival | Departure, variables: Mapping[str, Variable]) -> Variable:
+    """The variable that something outside of the tiles fills or reads.
 
-MOST_TIMES = 10**18
-"""How often a superstep is counted at most. Nested loops and calls can repeat it more often."""
-
-
-@dataclass(frozen=True)
-class Executions:
-    """How often the supersteps of a program run.
-
-    Attributes:
-        cycles: of one execution of each superstep.
+    Raises InputError if it does not exist.
     """
-
-    functions: Mapping[str, func.FuncOp]
-    cycles: Mapping[SuperstepOp, int]
-    _known: dict[Block, dict[SuperstepOp, int]] = field(
-        default_factory=dict[Block, dict[SuperstepOp, int]], repr=False, compare=False
-    )
-
-    def entry(self) -> dict[SuperstepOp, int]:
-        """How often a run executes each superstep."""
-        return self.block(self.functions[ENTRY].body.block, (ENTRY,))
-
-    def block(self, block: Block, calling: tuple[str, ...]) -> dict[SuperstepOp, int]:
-        """How often each superstep runs while a block runs once, at most MOST_TIMES.
-
-        Each block is looked at once.
-
-        Args:
-            calling: as for callee_of.
-        """
-        known = self._known.get(block)
-        if known is not None:
-            return known
-        times: dict[SuperstepOp, int] = {}
-        for op in block.ops:
-            for step, count in self._operation(op, calling).items():
-                times[step] = min(times.get(step, 0) + count, MOST_TIMES)
-        self._known[block] = times
-        return times
-
-    def _operation(self, op: Operation, calling: tuple[str, ...]) -> dict[SuperstepOp, int]:
-        match op:
-            case SuperstepOp():
-                return {op: 1}
-            case control.RepeatOp():
-                once = self.block(op.body.block, calling)
-                return {step: count * op.iterations for step, count in once.items()}
-            case control.IfOp():
-                return self.block(self.dearer_branch(op, calling), calling)
-            case control.WhileOp():
-                test = dict(self.block(op.test.block, calling))
-                for step, count in self.block(op.body.block, calling).items():
-                    test[step] = test.get(step, 0) + count
-                return test
-            case func.CallOp():
-                callee = callee_of(op, self.functions, calling)
-                return self.block(callee.body.block, (*calling, callee.sym_name.data))
-            case _:
-                return {}
-
-    def dearer_branch(self, op: control.IfOp, calling: tuple[str, ...]) -> Block:
-        """The branch of an if that takes more cycles; the first if both take as many."""
-        branches = (op.then.block, op.otherwise.block)
-        return max(branches, key=lambda each: self.cost(self.block(each, calling)))
-
-    def cost(self, times: Mapping[SuperstepOp, int]) -> int:
-        """The cycles of these executions."""
-        return sum(count * self.cycles[step] for step, count in times.items())
+    name = op.destination if isinstance(op, Arrival) else op.source
+    if name not in variables:
+        raise InputError(f"{op.name} at {place(op)}: no variable @{name}")
+    return variables[name]
 
 
 # What a superstep costs
 
 
-def superstep_price(
+def charge_superstep(
     step: SuperstepOp,
     variables: Mapping[str, Variable],
     target: Target,
     free: Container[Operation] = (),
-) -> SuperstepPrice:
-    """The price of one execution of a superstep. Raises InputError for an unknown variable.
+) -> Charge:
+    """What each tile does in one execution of a superstep. Raises InputError for an unknown
+    variable.
 
     Args:
         free: operations that cost nothing.
@@ -255,7 +347,7 @@ def superstep_price(
     for op in step.body.block.ops:
         if isinstance(op, CopyOp | VerticesOp | LoadOp | StoreOp):
             charge_operation(op, variables, target, charge, free)
-    return charged_price(step, charge, target, free)
+    return charge
 
 
 def charge_operation(
@@ -281,28 +373,70 @@ def charge_operation(
 
 
 def charged_price(
-    step: SuperstepOp, charge: Charge, target: Target, free: Container[Operation] = ()
-) -> SuperstepPrice:
-    """The price of one execution of a superstep.
+    step: SuperstepOp,
+    charge: Charge,
+    target: Target,
+    free: Container[Operation] = (),
+) -> StepPrice:
+    """The price of one execution of a superstep, as if it were the program.
 
     Args:
         charge: of all its operations.
         free: operations that cost nothing. A superstep of these alone costs no sync either.
     """
-    busiest = busiest_of(charge, target)
     ops = [op for op in step.body.block.ops if not isinstance(op, SyncOp)]
     is_free = bool(ops) and all(op in free for op in ops)
-    return SuperstepPrice(
-        name=step.sym_name.data,
-        origin=origin(step),
-        line=line_of(step),
-        times=1,
-        sync_cycles=0 if is_free else cost.sync_cycles(target, zone_of_step(step)),
-        exchange_cycles=busiest.exchange_cycles,
-        compute_cycles=busiest.compute_cycles,
-        exchange_bytes=int(charge.traffic.received.sum()),
-        busiest_tile=busiest.tile,
-        worst_compute_cycles=busiest.worst_compute_cycles,
+    zones = zones_of(target, len(charge.compute))
+    advance = _advance(step, charge, target, zones)
+    if is_free:
+        none = np.zeros(zones.count, np.int64)
+        advance = replace(advance, sync_cycles=none, group=none - 1)
+    slowest = int(np.argmax(advance.cycles))
+    own = (np.arange(zones.count) == slowest).astype(np.int64)
+    return StepPrice(
+        step,
+        SuperstepPrice(
+            name=step.sym_name.data,
+            origin=origin(step),
+            line=line_of(step),
+            times=1,
+            sync_cycles=int(advance.sync_cycles[slowest]),
+            exchange_cycles=int(advance.exchange_cycles[slowest]),
+            compute_cycles=int(advance.compute_cycles[slowest]),
+            exchange_bytes=int(charge.traffic.received.sum()),
+            busiest_tile=int(advance.tile[slowest]),
+            worst_compute_cycles=int(advance.worst_compute_cycles[slowest]),
+            chips=len(np.unique(zones.chip[advance.takes_part])),
+            critical=phases_of(advance, own),
+            worst_critical_cycles=int(advance.worst_cycles.max()),
+        ),
+        advance,
+        own,
+    )
+
+
+def _advance(step: SuperstepOp, charge: Charge, target: Target, zones: Zones) -> Advance:
+    """What one execution of a superstep does to the clocks.
+
+    A chip takes part if it does anything, and if others wait for it.
+    """
+    exchange = charged_exchange(charge, target)
+    total = exchange + charge.compute
+    tile = zones.first_with_most(total)
+    sync = sync_of(step)
+    group = groups_of(sync, target.chips)[zones.chip]
+    works = zones.most(total + charge.traffic.received + charge.traffic.sent) > 0
+    takes_part = works | (group >= 0)
+    if not takes_part.any():
+        takes_part[:] = True
+    return Advance(
+        takes_part=takes_part,
+        group=group,
+        tile=tile,
+        sync_cycles=np.where(takes_part, meeting_cycles(sync, target)[zones.chip], 0),
+        exchange_cycles=exchange[tile],
+        compute_cycles=charge.compute[tile],
+        worst_compute_cycles=zones.most(total + charge.crowded) - exchange[tile],
     )
 
 
@@ -336,11 +470,11 @@ def charged_exchange(charge: Charge, target: Target) -> Integers:
     return cost.exchange_cycles(charge.traffic, target) + cost.remote_cycles(charge.remote, target)
 
 
-def zone_of_step(step: SuperstepOp) -> str:
-    """The zone of the sync that a superstep begins with."""
+def sync_of(step: SuperstepOp) -> SyncOp:
+    """The sync that a superstep begins with."""
     sync = step.body.block.first_op
     assert isinstance(sync, SyncOp)
-    return sync.zone.data
+    return sync
 
 
 def last_tile(step: SuperstepOp, variables: Mapping[str, Variable]) -> int:
@@ -363,19 +497,6 @@ def copy_overlaps(op: CopyOp, variables: Mapping[str, Variable]) -> list[Overlap
         overlap(source.placed, destination.placed, move)
         for source, move in zip(sources, moves, strict=True)
     ]
-
-
-def goes_between(op: CopyOp, variables: Mapping[str, Variable], chip_tiles: int) -> bool:
-    """Whether a copy moves elements from one chip to another.
-
-    Args:
-        chip_tiles: the tiles of a chip.
-    """
-    for shared in copy_overlaps(op, variables):
-        flows = Carried(shared, 1).flows()
-        if np.any(flows.source // chip_tiles != flows.destination // chip_tiles):
-            return True
-    return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,10 +576,7 @@ def charge_remote(
     A chip moves the elements that its tiles hold. Those that several of its tiles hold cross its
     link once. Raises InputError for an unknown variable.
     """
-    name = op.destination if isinstance(op, Arrival) else op.source
-    if name not in variables:
-        raise InputError(f"{op.name} at {place(op)}: no variable @{name}")
-    variable = variables[name]
+    variable = moved_variable(op, variables)
     cells = np.zeros(len(charge.remote), np.int64)
     cells[variable.placed.tiles.rows] = block_sizes(variable.placed) * variable.dtype.itemsize
     chip = np.arange(len(cells)) // target.tiles_per_chip

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import numpy as np
 
 from ...dialects.tile import CopyOp, LoadOp, StoreOp, SuperstepOp, VerticesOp
 from ...ir.support.arrays import Integers
 from ...ir.upstream import ModuleOp
+from ..clocks.advance import Advance
 from ..target import Target
 from .price import (
     Charge,
-    Executions,
+    ChipPrice,
+    StepPrice,
     SuperstepPrice,
     busiest_of,
     charge_operation,
     charged_exchange,
     charged_price,
-    functions_of,
     last_tile,
     no_charge,
+    run_price,
     variables_of,
 )
 from .words import words_only
@@ -39,6 +43,8 @@ class OperationCharge:
             tile: over all operations, these add up to the superstep's.
         exchange_cycles: the same for the exchange, shared in proportion to what each operation
             alone costs on that tile.
+        critical_compute, critical_exchange: its parts of the cycles that a run spends in the
+            superstep on the critical path, over all executions.
     """
 
     op: Charged
@@ -47,6 +53,8 @@ class OperationCharge:
     alone_compute: int
     compute_cycles: int
     exchange_cycles: float
+    critical_compute: float
+    critical_exchange: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,31 +63,39 @@ class StepCharge:
 
     Attributes:
         charge: of all operations together.
+        advance: what it does to the clocks.
         exchange: cycles in which each tile exchanges, (tiles,).
     """
 
     step: SuperstepOp
     price: SuperstepPrice
+    advance: Advance
     charge: Charge
     exchange: Integers
     operations: tuple[OperationCharge, ...]
 
 
-def step_charges(module: ModuleOp, target: Target) -> tuple[StepCharge, ...]:
-    """The charges of all supersteps of an exchange module, in the order of its text.
+@dataclass(frozen=True, eq=False)
+class ProgramCharge:
+    """The charges of a program.
+
+    Attributes:
+        steps: of all supersteps, in the order of the text.
+        chips: what each chip does.
+    """
+
+    steps: tuple[StepCharge, ...]
+    chips: tuple[ChipPrice, ...]
+
+
+def step_charges(module: ModuleOp, target: Target) -> ProgramCharge:
+    """The charges of all supersteps of an exchange module.
 
     Raises InputError as `price` does.
     """
-    found = tuple(_charges(module, target))
-    cycles = {each.step: each.price.cycles for each in found}
-    times = Executions(functions_of(module), cycles).entry()
-    return tuple(
-        replace(each, price=replace(each.price, times=times.get(each.step, 0))) for each in found
-    )
-
-
-def _charges(module: ModuleOp, target: Target) -> Iterator[StepCharge]:
     variables, free = variables_of(module), words_only(module)
+    found: list[StepPrice] = []
+    charges: list[tuple[Charge, list[tuple[Charged, Charge]]]] = []
     for step in module.walk():
         if not isinstance(step, SuperstepOp):
             continue
@@ -95,9 +111,22 @@ def _charges(module: ModuleOp, target: Target) -> Iterator[StepCharge]:
                 else:
                     remote.append(charge)
         whole = _sum([*(charge for _, charge in alone), *remote], tiles)
-        exchange = charged_exchange(whole, target)
-        price = charged_price(step, whole, target, free)
-        yield StepCharge(step, price, whole, exchange, tuple(_parts(alone, price, target)))
+        found.append(charged_price(step, whole, target, free))
+        charges.append((whole, alone))
+    run = run_price(module, found, target)
+    steps = (
+        _charge(each, whole, alone, target)
+        for each, (whole, alone) in zip(run.steps, charges, strict=True)
+    )
+    return ProgramCharge(tuple(steps), run.chips)
+
+
+def _charge(
+    found: StepPrice, whole: Charge, alone: list[tuple[Charged, Charge]], target: Target
+) -> StepCharge:
+    exchange = charged_exchange(whole, target)
+    parts = tuple(_parts(alone, found, target))
+    return StepCharge(found.step, found.price, found.advance, whole, exchange, parts)
 
 
 def _sum(charges: list[Charge], tiles: int) -> Charge:
@@ -108,19 +137,28 @@ def _sum(charges: list[Charge], tiles: int) -> Charge:
 
 
 def _parts(
-    alone: list[tuple[Charged, Charge]], price: SuperstepPrice, target: Target
+    alone: list[tuple[Charged, Charge]], found: StepPrice, target: Target
 ) -> Iterator[OperationCharge]:
-    tile, cycles = price.busiest_tile, price.exchange_cycles
-    own = [int(charged_exchange(each, target)[tile]) for _, each in alone]
-    total = sum(own)
-    for (op, charge), part in zip(alone, own, strict=True):
-        share = cycles * part / total if total else 0.0
+    price, advance = found.price, found.advance
+    zones = np.append(np.flatnonzero(found.taken), 0)
+    tiles = advance.tile[zones]
+    tiles[-1] = price.busiest_tile
+    # What each operation alone exchanges on the tiles that decide, the superstep's last.
+    own = np.array([charged_exchange(each, target)[tiles] for _, each in alone], np.float64)
+    own = own.reshape(-1, len(tiles))
+    cycles = advance.exchange_cycles[zones].astype(np.float64)
+    cycles[-1] = price.exchange_cycles
+    exchange = cycles * own / np.maximum(own.sum(axis=0), 1)
+    times = found.taken[zones[:-1]].astype(np.float64)
+    for (op, charge), each in zip(alone, exchange, strict=True):
         busiest = busiest_of(charge, target)
         yield OperationCharge(
             op,
             charge,
             busiest.exchange_cycles,
             busiest.compute_cycles,
-            int(charge.compute[tile]),
-            share,
+            int(charge.compute[price.busiest_tile]),
+            float(each[-1]),
+            float(charge.compute[tiles[:-1]] @ times),
+            float(each[:-1] @ times),
         )

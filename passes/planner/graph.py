@@ -25,7 +25,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from ...backends.prices.price import MOST_TIMES
+from ...backends.clocks.section import MOST_TIMES
 from ...backends.target import Target
 from ...dialects import control, nn
 from ...dialects.abele import Plan, PlanAttr

@@ -10,17 +10,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from abele.backends.calls import FirstAndLastCalls
+from abele.backends.clocks.section import MOST_TIMES
 from abele.backends.counts import counts
 from abele.backends.faults import IterationLimit
 from abele.backends.graph.contents import Content
 from abele.backends.graph.flow import Flow, flow_of
 from abele.backends.memory import memory_report
-from abele.backends.prices.price import MOST_TIMES, price
+from abele.backends.prices.price import price, step_prices
 from abele.backends.target import resolve_target
 from abele.backends.timeline import timeline
-from abele.dialects.tile import SuperstepOp, VariableOp
+from abele.dialects.tile import VariableOp
 from abele.ir.errors import InputError
 from abele.ir.support.limits import LISTED_SUPERSTEPS, NESTED_LOOPS
+from abele.ir.upstream import ModuleOp
 from abele.passes.analysis.lifetimes import lifetimes
 from abele.tools import compile_model
 from abele.tools.driver.executable import Executable
@@ -38,6 +40,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("calls")
 
 
+def listed(module: ModuleOp) -> int:
+    """The length of a timeline of at most 1,000 executions."""
+    advances = {each.step: each.advance for each in step_prices(module, TINY)}
+    return len(list(timeline(module, advances, TINY, 1000)))
+
+
 def compiled(folder: Path, text: str) -> Executable:
     path = folder / "calls.mlir"
     path.write_text(text)
@@ -53,8 +61,7 @@ def test_doubling_calls_are_compiled_and_reported_in_linear_time(folder: Path):
     assert len(memory_report(module, TINY).steps) < 10 * len(prices)
     assert counts(module).vertices == 4
     assert len(flow_of(module).calls) < 100
-    cycles = dict.fromkeys((op for op in module.walk() if isinstance(op, SuperstepOp)), 7)
-    assert len(list(timeline(module, cycles, 1000))) < 2000
+    assert listed(module) < 2000
     assert len(plan_model(Request(folder / "calls.mlir", TINY, passes="nn")).plan.operators) == 1
     with pytest.raises(
         IterationLimit, match=r"func.call at .*: takes .* iterations and calls; at most"
@@ -127,9 +134,7 @@ def test_counts_of_executions_are_saturated():
         inner = f"control.repeat {2**60} () : () -> () {{ {inner} control.yield }}"
     module = exchange_module(inner)
     assert [each.times for each in price(module, TINY)] == [MOST_TIMES]
-    (one,) = [op for op in module.walk() if isinstance(op, SuperstepOp)]
-    run = list(timeline(module, {one: 7}, 1000))
-    assert len(run) < 2000
+    assert listed(module) < 2000
 
 
 def test_iterations_of_an_empty_loop_cost_nothing_in_a_timeline(folder: Path):
@@ -142,8 +147,7 @@ def test_iterations_of_an_empty_loop_cost_nothing_in_a_timeline(folder: Path):
     }"""
     exe = compiled(folder, text)
     module = exe.module_at("exchange")
-    cycles = dict.fromkeys((op for op in module.walk() if isinstance(op, SuperstepOp)), 7)
-    assert len(list(timeline(module, cycles, 1000))) < 10
+    assert listed(module) < 10
     with pytest.raises(
         IterationLimit, match="1,152,921,504,606,846,976 iterations; at most 200,000"
     ):

@@ -7,10 +7,9 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 
-from abele.backends.prices.price import price, totals
-from abele.backends.target import resolve_target
+from abele.backends.prices.price import price, step_prices, totals
+from abele.backends.target import Target, resolve_target
 from abele.backends.timeline import Execution, Skipped, timeline
-from abele.dialects.tile import SuperstepOp
 from abele.ir.upstream import ModuleOp
 
 from ..strategies import Program, planned_programs
@@ -20,17 +19,13 @@ TINY = resolve_target("tiny")
 MANY = 1_000_000
 
 
-def run_of(module: ModuleOp, most: int = MANY) -> tuple[list[Execution | Skipped], dict]:
-    steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
-    cycles = {s: p.cycles for s, p in zip(steps, price(module, TINY), strict=True)}
-    return list(timeline(module, cycles, most)), cycles
+def run_of(module: ModuleOp, most: int = MANY, target: Target = TINY) -> list[Execution | Skipped]:
+    advances = {each.step: each.advance for each in step_prices(module, target)}
+    return list(timeline(module, advances, target, most))
 
 
-def ends(run: list[Execution | Skipped], cycles: dict) -> list[int]:
-    return [
-        each.start + (each.cycles if isinstance(each, Skipped) else cycles[each.step])
-        for each in run
-    ]
+def ends(run: list[Execution | Skipped]) -> list[int]:
+    return [each.end for each in run]
 
 
 FUNCTION = f"func.func @f() {{ {step('f', relu('w', 'a'))} func.return }}"
@@ -48,21 +43,21 @@ NESTED = f"""control.repeat 5 () : () -> () {{ {step("outer", relu("w", "b"))}
 
 def test_executions_follow_each_other_in_the_order_of_a_run():
     module = exchange_module(NESTED, functions=FUNCTION)
-    run, cycles = run_of(module)
+    run = run_of(module)
     names = [each.step.sym_name.data for each in run if isinstance(each, Execution)]
     iteration = ["outer", "inner", "inner", "inner", "f"]
     assert names == [*iteration * 5, "f", "dear", "test", "body"]
-    assert [each.start for each in run] == [0, *ends(run, cycles)[:-1]]
-    assert ends(run, cycles)[-1] == totals(price(module, TINY)).cycles
+    assert [each.start for each in run] == [0, *ends(run)[:-1]]
+    assert ends(run)[-1] == totals(price(module, TINY)).cycles
     assert run[8].iterations == (1, 2)
 
 
 @pytest.mark.parametrize("most", [0, 1, 5, 6, 11, 26])
 def test_skipped_iterations_take_as_long_as_they_would(most: int):
     module = exchange_module(NESTED, functions=FUNCTION)
-    run, cycles = run_of(module, most)
-    assert [each.start for each in run] == [0, *ends(run, cycles)[:-1]]
-    assert ends(run, cycles)[-1] == totals(price(module, TINY)).cycles
+    run = run_of(module, most)
+    assert [each.start for each in run] == [0, *ends(run)[:-1]]
+    assert ends(run)[-1] == totals(price(module, TINY)).cycles
     # Each loop has its first iteration, and what is outside of loops is always there.
     names = {each.step.sym_name.data for each in run if isinstance(each, Execution)}
     assert names == {"outer", "inner", "f", "dear", "test", "body"}
@@ -74,7 +69,7 @@ def test_skipped_iterations_take_as_long_as_they_would(most: int):
 @given(planned_programs())
 def test_every_execution_of_a_price_is_in_the_timeline(program: Program):
     module = lowered(program)
-    run, _ = run_of(module)
+    run = run_of(module)
     counted = Counter(each.step.sym_name.data for each in run if isinstance(each, Execution))
     expected = Counter[str]()
     for each in price(module, TINY):

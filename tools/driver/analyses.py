@@ -20,7 +20,7 @@ with deferred(__name__):
     from ...backends.counts import Counts, PhaseCounts, counts
     from ...backends.memory import MemoryReport, memory_report
     from ...backends.prices.cost import host_cycles
-    from ...backends.prices.price import SuperstepPrice, price, totals
+    from ...backends.prices.price import ChipPrice, SuperstepPrice, program_price, totals
     from ...backends.prices.price_operations import OperationPrice, Priced, price_operations
     from ...ir.phases import Phases, several
     from ...passes.planner.relaxed import Relaxed, read_relaxed
@@ -111,7 +111,8 @@ class Analyses:
 
     @computed_once
     def _figures(self) -> dict[str, Any]:
-        prices = price(self._modules.machine, self._target)
+        whole = program_price(self._modules.machine, self._target)
+        prices = whole.supersteps
         memory, levels = self.memory, self._modules.levels
         return {
             "target": self._target.spelling(),
@@ -121,6 +122,7 @@ class Analyses:
             "unpriced": self._target.unpriced,
             **(_numbers(self.reported, GRAPH) or self._graph()),
             **vars(totals(prices)),
+            "by_chip": [_of_chip(each) for each in whole.chips],
             **self._host(),
             "phases": self._by_phase(prices),
             "tiles_used": memory.tiles_used,
@@ -160,6 +162,17 @@ class Analyses:
             | vars(self._counts.phases.get(phase, PhaseCounts()))
             for phase in several(of)
         }
+
+
+def _of_chip(price: ChipPrice) -> dict[str, int]:
+    return {
+        "chip": price.chip,
+        "compute_cycles": price.busy.compute,
+        "exchange_cycles": price.busy.exchange,
+        "sync_cycles": price.busy.sync,
+        "waiting_cycles": price.waiting_cycles,
+        "end": price.end,
+    }
 
 
 def _numbers(reported: object, names: Sequence[str]) -> dict[str, int] | None:

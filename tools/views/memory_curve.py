@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ...backends.prices.price import price
+from ...backends.prices.price import step_prices
 from ...backends.timeline import Skipped, timeline
 from ...dialects.tile import SuperstepOp
 from ...ir.node_names import node_names
@@ -86,20 +86,20 @@ class MemoryCurve:
         effects = _effects(
             exe.recomputed, module, None if kept is None else kept.module_at(MACHINE)
         )
-        steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
-        prices = zip(steps, price(module, exe.target), strict=True)
-        cycles = {op: each.cycles for op, each in prices}
+        advances = {each.step: each.advance for each in step_prices(module, exe.target)}
         found: list[Moment] = []
-        for each in timeline(module, cycles, MOST_EXECUTIONS):
+        for each in timeline(module, advances, exe.target, MOST_EXECUTIONS):
             if isinstance(each, Skipped):
                 tile, size = (found[-1].tile, found[-1].bytes) if found else (0, 0)
                 found.append(Moment(each.start, each.cycles, "", tile, size, ()))
                 continue
             name = each.step.sym_name.data
-            most, lasts = fullest[name], cycles[each.step]
+            most = fullest[name]
             size = most.bytes + exe.target.memory.reserved_bytes
             own = tuple(effects.get(name, ()))
-            found.append(Moment(each.start, lasts, name, most.tile, size, own))
+            found.append(Moment(each.start, each.cycles, name, most.tile, size, own))
+        # Different chips run different supersteps at a time.
+        found.sort(key=lambda each: each.start)
         return MemoryCurve(recompute, exe.path, tuple(found))
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from xdsl.dialects.func import CallOp
 
-from ...backends.prices.price import SuperstepPrice, price
+from ...backends.prices.price import StepPrice, step_prices
 from ...backends.prices.price_operations import OperationPrice
 from ...backends.target import Target
 from ...backends.timeline import Execution, Skipped, timeline
@@ -27,10 +27,12 @@ loops are left out.
 """
 
 PROCESS = 1
+"""The first chip. Each of the others is a process of its own, in order."""
+
 STEPS = 1
 """The row of the supersteps and their phases. The later rows are for operations."""
 
-EXCHANGE, COMPUTE = "exchange", "compute"
+WAIT, EXCHANGE, COMPUTE = "wait", "exchange", "compute"
 
 Event = dict[str, Any]
 
@@ -41,7 +43,9 @@ def trace_text(exe: Executable, lines: Mapping[str, str] = MappingProxyType({}))
     A superstep is a slice with slices for its phases: sync, exchange, compute. The operations of a
     phase run on different tiles at the same time, so each has its own row; its slice is as long as
     the time of the tile that is busy longest with it. Times are the cycles in the program's price,
-    divided by the target's clock.
+    divided by the target's clock. Each chip is a process with supersteps of its own, and with
+    slices in which it waits for other chips. Operations stand below the chip on which their
+    superstep takes longest.
 
     Args:
         lines: what lines of the model's source say, by file and line, such as net.py:12.
@@ -63,7 +67,7 @@ def trace_text(exe: Executable, lines: Mapping[str, str] = MappingProxyType({}))
 class _Trace:
     target: Target
     lines: Mapping[str, str]
-    steps: Mapping[SuperstepOp, SuperstepPrice]
+    steps: Mapping[SuperstepOp, StepPrice]
     operations: Mapping[SuperstepOp, list[OperationPrice]]
     executions: tuple[Execution | Skipped, ...]
 
@@ -71,11 +75,10 @@ class _Trace:
     def of(exe: Executable, lines: Mapping[str, str]) -> _Trace:
         """The trace of a program's last level."""
         module = exe.module_at(MACHINE)
-        found = [op for op in module.walk() if isinstance(op, SuperstepOp)]
-        steps = dict(zip(found, price(module, exe.target), strict=True))
-        cycles = {step: each.cycles for step, each in steps.items()}
-        run = tuple(timeline(module, cycles, MOST_EXECUTIONS))
-        operations: dict[SuperstepOp, list[OperationPrice]] = {step: [] for step in found}
+        steps = {each.step: each for each in step_prices(module, exe.target)}
+        advances = {step: each.advance for step, each in steps.items()}
+        run = tuple(timeline(module, advances, exe.target, MOST_EXECUTIONS))
+        operations: dict[SuperstepOp, list[OperationPrice]] = {step: [] for step in steps}
         for op, each in exe.operation_prices.items():
             operations[cast(SuperstepOp, op.parent_op())].append(each)
         return _Trace(exe.target, lines, steps, operations, run)
@@ -83,18 +86,19 @@ class _Trace:
     @property
     def cycles(self) -> int:
         """The cycles of the run."""
-        if not self.executions:
-            return 0
-        last = self.executions[-1]
-        own = last.cycles if isinstance(last, Skipped) else self.steps[last.step].cycles
-        return last.start + own
+        return max((each.end for each in self.executions), default=0)
 
     def events(self) -> Iterator[Event]:
         """All events: the names of the rows, and then the slices in order."""
-        yield _named("process_name", 0, f"{self.target.spelling()}: {self.target.tiles:,} tiles")
-        yield _named("thread_name", STEPS, "supersteps")
-        for row in range(max((len(each) for each in self.operations.values()), default=0)):
-            yield _named("thread_name", STEPS + 1 + row, f"operations {row + 1}")
+        label, chips, tiles = self.target.spelling(), self.target.chips, self.target.tiles_per_chip
+        operations = max((len(each) for each in self.operations.values()), default=0)
+        for chip in range(chips):
+            where = f", chip {chip}" if chips > 1 else ""
+            yield _named("process_name", PROCESS + chip, 0, f"{label}{where}: {tiles:,} tiles")
+            yield _named("thread_name", PROCESS + chip, STEPS, "supersteps")
+            for row in range(operations):
+                name = f"operations {row + 1}"
+                yield _named("thread_name", PROCESS + chip, STEPS + 1 + row, name)
         for each in self.executions:
             yield from self._skipped(each) if isinstance(each, Skipped) else self._step(each)
 
@@ -103,42 +107,51 @@ class _Trace:
             name, what = f"call of @{each.loop.callee.string_value()}", "call"
         else:
             name, what = f"{each.iterations:,} more iterations of the loop", "loop"
-        yield self._slice(name, what, STEPS, each.start, each.cycles, **{what: place(each.loop)})
+        for chip, start, end in zip(each.zones, each.starts, each.ends, strict=True):
+            row = int(chip), STEPS
+            yield self._slice(
+                name, what, row, int(start), int(end - start), **{what: place(each.loop)}
+            )
 
     def _step(self, execution: Execution) -> Iterator[Event]:
-        found, start = self.steps[execution.step], execution.start
-        more = {
-            "node": found.origin,
-            **self._source(found.line),
-            "busiest_tile": found.busiest_tile,
-        }
+        step = self.steps[execution.step]
+        found, advance = step.price, step.advance
+        more = {"node": found.origin, **self._source(found.line)}
         if execution.iterations:
             more["turn"] = ", ".join(str(each + 1) for each in execution.iterations)
-        yield self._slice(found.name, "superstep", STEPS, start, found.cycles, **more)
-        exchange = start + found.sync_cycles
-        compute = exchange + found.exchange_cycles
-        yield self._slice("sync", "sync", STEPS, start, found.sync_cycles)
-        if found.exchange_cycles:
-            yield self._slice(
-                EXCHANGE,
-                EXCHANGE,
-                STEPS,
-                exchange,
-                found.exchange_cycles,
-                exchange_bytes=found.exchange_bytes,
+        busiest = found.busiest_tile // self.target.tiles_per_chip
+        for at, chip in enumerate(execution.zones.tolist()):
+            arrives, start = int(execution.arrives[at]), int(execution.starts[at])
+            sync, exchanging, computing = (
+                int(each[chip])
+                for each in (advance.sync_cycles, advance.exchange_cycles, advance.compute_cycles)
             )
-        if found.compute_cycles:
-            yield self._slice(COMPUTE, COMPUTE, STEPS, compute, found.compute_cycles)
-        end = start + found.cycles
-        for row, each in enumerate(self.operations[execution.step]):
-            yield from self._operation(each, STEPS + 1 + row, exchange, compute, end)
+            row, tile = (chip, STEPS), int(advance.tile[chip])
+            if start > arrives:
+                yield self._slice(WAIT, WAIT, row, arrives, start - arrives)
+            whole = sync + exchanging + computing
+            yield self._slice(found.name, "superstep", row, start, whole, **more, busiest_tile=tile)
+            exchange = start + sync
+            compute = exchange + exchanging
+            yield self._slice("sync", "sync", row, start, sync)
+            if exchanging:
+                # Of all chips together.
+                moved = {"exchange_bytes": found.exchange_bytes}
+                yield self._slice(EXCHANGE, EXCHANGE, row, exchange, exchanging, **moved)
+            if computing:
+                yield self._slice(COMPUTE, COMPUTE, row, compute, computing)
+            if chip == busiest:
+                for k, each in enumerate(self.operations[execution.step]):
+                    here = chip, STEPS + 1 + k
+                    yield from self._operation(each, here, exchange, compute, start + whole)
 
     def _operation(
-        self, each: OperationPrice, row: int, exchange: int, compute: int, end: int
+        self, each: OperationPrice, row: tuple[int, int], exchange: int, compute: int, end: int
     ) -> Iterator[Event]:
         """The slices of an operation on its busiest tile.
 
         Args:
+            row: the chip, and the row of the operation.
             exchange, compute: the start of each phase on the superstep's busiest tile.
             end: of the superstep.
         """
@@ -165,12 +178,13 @@ class _Trace:
         return ({"line": line} if line else {}) | ({"text": text} if text else {})
 
     def _slice(
-        self, name: str, kind: str, row: int, start: int, cycles: int, **more: object
+        self, name: str, kind: str, row: tuple[int, int], start: int, cycles: int, **more: object
     ) -> Event:
+        chip, line = row
         return {
             "ph": "X",
-            "pid": PROCESS,
-            "tid": row,
+            "pid": PROCESS + chip,
+            "tid": line,
             "name": name,
             "cat": kind,
             "ts": self._microseconds(start),
@@ -182,5 +196,5 @@ class _Trace:
         return cycles * 1e6 / self.target.clock_hz
 
 
-def _named(kind: str, row: int, name: str) -> Event:
-    return {"ph": "M", "pid": PROCESS, "tid": row, "name": kind, "args": {"name": name}}
+def _named(kind: str, process: int, row: int, name: str) -> Event:
+    return {"ph": "M", "pid": process, "tid": row, "name": kind, "args": {"name": name}}

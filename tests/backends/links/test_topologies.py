@@ -8,6 +8,7 @@ import pytest
 
 from abele.backends.links.links import Links, routes_of
 from abele.backends.links.topologies import Ladder, Pod, Torus
+from abele.ir.geometry.chip_groups import ChipGroups
 
 
 def _graph(links: Ladder, chips: int) -> nx.Graph:
@@ -107,3 +108,39 @@ def test_one_chip_has_no_links():
         assert links.meeting_seconds() == 0
         assert not len(routes_of(links).pair)
         assert links.link_names() == []
+
+
+@pytest.mark.parametrize(
+    ("links", "chips", "hops"),
+    [
+        (Ladder(chips=16), (), 5),
+        (Ladder(chips=16), tuple(range(16)), 5),
+        (Ladder(chips=16), (4, 5), 1),
+        (Ladder(chips=16), (0, 3), 2),
+        (Ladder(chips=16), (0, 15), 5),
+        (Ladder(chips=16), (7,), 0),
+        # The first row of a torus is next to the last one.
+        (Torus(chips=16), (0, 15), 2),
+        (Torus(chips=16), tuple(range(16)), 5),
+        (Pod(chips=64), (60, 63), 2),
+        (Pod(chips=64), (0, 63), 2),
+    ],
+)
+def test_a_meeting_pays_for_the_rows_of_its_chips(links: Ladder, chips: tuple, hops: int):
+    assert links.meeting_seconds(chips) == pytest.approx(2 * hops * 15e-9)
+
+
+def test_a_meeting_within_a_torus_pays_for_no_gateway():
+    pod = Pod(chips=256)
+    assert pod.meeting_seconds((0, 1, 2, 3)) == pytest.approx(2 * 2 * 15e-9)
+    assert pod.meeting_seconds((0, 64)) == pytest.approx(2 * (15e-9 + 500e-9))
+    assert pod.meeting_seconds(tuple(range(256))) == pod.meeting_seconds()
+
+
+def test_a_machine_may_not_let_just_any_chips_meet():
+    pairs = ChipGroups.of([[0, 1], [4, 5]])
+    assert Ladder(chips=8).meeting_groups(pairs) == pairs
+    blocks = Ladder(chips=8, meeting_chips=4)
+    assert blocks.meeting_groups(pairs) == ChipGroups.of([range(4), range(4, 8)])
+    assert blocks.meeting_groups(ChipGroups.of([[3, 4]])) == ChipGroups.of([range(8)])
+    assert Ladder(chips=8, meeting_chips=8).meeting_groups(pairs) == ChipGroups.of([range(8)])

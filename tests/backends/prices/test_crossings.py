@@ -35,7 +35,7 @@ func.func @main() {
 
 def found(target: str = FOUR) -> Crossings:
     machine = resolve_target(target)
-    return crossings(step_charges(parse_module(TEXT, context()), machine), machine)
+    return crossings(step_charges(parse_module(TEXT, context()), machine).steps, machine)
 
 
 def test_each_pair_of_chips_has_the_bytes_of_all_executions():
@@ -58,7 +58,7 @@ def test_a_link_carries_the_bytes_of_all_pairs_whose_way_it_is_on():
 
 def test_the_exchange_takes_as_long_as_the_busiest_link_of_one_execution():
     target = resolve_target(f"{FOUR},links.rung_gbytes=0.1,links.rail_gbytes=0.1")
-    away, _ = step_charges(parse_module(TEXT, context()), target)
+    away, _ = step_charges(parse_module(TEXT, context()), target).steps
     crossed = crossings((away,), target)
     assert away.price.exchange_cycles == ceil(crossed.link_seconds.max() * target.clock_hz)
 

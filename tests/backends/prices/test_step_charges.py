@@ -18,13 +18,13 @@ def exe() -> Executable:
 
 def test_supersteps_have_the_price_of_the_program(exe: Executable):
     module = exe.module_at(MACHINE)
-    assert tuple(each.price for each in step_charges(module, exe.target)) == price(
+    assert tuple(each.price for each in step_charges(module, exe.target).steps) == price(
         module, exe.target
     )
 
 
 def test_the_cycles_of_operations_add_up_to_those_of_their_superstep(exe: Executable):
-    for step in step_charges(exe.module_at(MACHINE), exe.target):
+    for step in step_charges(exe.module_at(MACHINE), exe.target).steps:
         compute = sum(each.compute_cycles for each in step.operations)
         exchange = sum(each.exchange_cycles for each in step.operations)
         assert compute == step.price.compute_cycles
@@ -34,7 +34,7 @@ def test_the_cycles_of_operations_add_up_to_those_of_their_superstep(exe: Execut
 def test_tiles_do_together_what_operations_do_alone(exe: Executable):
     module = exe.module_at(MACHINE)
     alone = price_operations(module, exe.target)
-    for step in step_charges(module, exe.target):
+    for step in step_charges(module, exe.target).steps:
         for each in step.operations:
             assert each.alone_compute == alone[each.op].compute_cycles
             assert each.alone_exchange == alone[each.op].exchange_cycles

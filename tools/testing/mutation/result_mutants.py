@@ -14,20 +14,30 @@ from random import Random
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, f16, f32, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    f16,
+    f32,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.traits import Commutative
 
 from ....dialects import control, exchange, nn, partition
-from ....dialects.abele import PlanAttr, SpaceAttr
+from ....dialects.abele import ChipGroupsAttr, PlanAttr, SpaceAttr
 from ....dialects.blob_attr import BlobAttr
 from ....dialects.home import ADDRESS
 from ....dialects.partition import laid_out, partition_type
 from ....dialects.scalar_functions import FUNCTIONS
-from ....dialects.tile import CopyOp, OutputOp, SuperstepOp, SyncOp, VerticesOp
+from ....dialects.tile import SYNC_ZONES, CopyOp, OutputOp, SuperstepOp, SyncOp, VerticesOp
 from ....dialects.variable import ALIGNMENT, Variable
 from ....ir.blob import Blob
 from ....ir.equal import same_program
+from ....ir.geometry.chip_groups import ChipGroups
 from ....ir.geometry.space import Space
 from ....ir.upstream import Context, ModuleOp, ModulePass, Rewriter
 from ....passes.schedule_supersteps import SUPERSTEP
@@ -295,6 +305,23 @@ def _merge(first: SuperstepOp, second: SuperstepOp) -> None:
     Rewriter.erase_op(first)
 
 
+def _wrong_group(module: ModuleOp) -> Iterator[Break]:
+    for op in module.walk():
+        if isinstance(op, SyncOp) and op.zone.data == SYNC_ZONES[-1]:
+            yield partial(_leave_out_a_chip, op)
+
+
+def _leave_out_a_chip(op: SyncOp) -> None:
+    """Let the last chip of a sync's first group meet nobody, or each chip, if no group is named."""
+    if op.chips is None:
+        _set(op, "zone", StringAttr(SYNC_ZONES[0]))
+        return
+    (*group, _), *others = op.chips.groups
+    if not group:
+        raise ValueError("a group of one chip")
+    _set(op, "groups", ChipGroupsAttr(ChipGroups.of([group, *others])))
+
+
 RESULT_CLASSES = (
     ResultClass("left-drop-operation", "an operation is replaced by its operand", _drop_operation),
     ResultClass("left-swap-operands", "two operands are swapped", _swap_operands),
@@ -308,6 +335,7 @@ RESULT_CLASSES = (
     ResultClass("left-first-tile", "a computation starts one tile late", _first_tile),
     ResultClass("left-overlap", f"a variable's address is {ALIGNMENT} bytes too low", _overlap),
     ResultClass("left-drop-sync", "two supersteps are merged", _drop_sync),
+    ResultClass("left-wrong-group", "a chip misses a sync with others", _wrong_group),
 )
 """All classes of mistakes in the output of a pass, in the order in which they are reported."""
 

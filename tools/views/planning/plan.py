@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 
-from ....backends.prices.price import MOST_TIMES
+from ....backends.clocks.section import MOST_TIMES
 from ....backends.target import Target
 from ....dialects import control, nn
 from ....dialects.abele import PlanAttr

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ....backends.links.links import routes_of
 from ....backends.memory import MemoryReport
 from ....backends.prices.crossings import Crossings
+from ....backends.prices.price import ChipPrice
 from ....backends.prices.step_charges import StepCharge
 from ....backends.target import Target
 from ....dialects.exchange import VariableOp
@@ -21,21 +22,15 @@ from .nodes import Nodes
 
 
 def chip_table(
-    memory: MemoryReport,
-    steps: Sequence[StepCharge],
-    of_steps: Mapping[str, Integers],
-    crossed: Crossings,
-    cycles: int,
+    memory: MemoryReport, prices: Sequence[ChipPrice], crossed: Crossings, cycles: int
 ) -> Table:
     """The work, the memory and the traffic of each chip.
 
     Args:
-        of_steps: the work of each tile in one execution of each superstep.
+        prices: of each chip.
         cycles: of a run.
     """
     target, chips = memory.target, crossed.chips
-    times = np.array([each.price.times for each in steps], np.float64)
-    work = _work(of_steps, target, times)
     filled = _by_chip(memory.tile_bytes, target)
     fullest = filled.argmax(axis=1)
     first = np.arange(chips) * target.tiles_per_chip
@@ -50,8 +45,11 @@ def chip_table(
             "max_tile_bytes": filled.max(axis=1),
             "always_live": _by_chip(memory.always_live_bytes, target).sum(axis=1),
             "live_now": _by_chip(memory.transient_bytes, target).sum(axis=1),
-            **work,
-            "waiting_cycles": np.maximum(cycles - sum(work.values(), np.zeros(chips, np.int64)), 0),
+            "compute_cycles": [each.busy.compute for each in prices],
+            "exchange_cycles": [each.busy.exchange for each in prices],
+            "sync_cycles": [each.busy.sync for each in prices],
+            "waiting_cycles": [cycles - each.busy.total for each in prices],
+            "end": [each.end for each in prices],
             "sent_bytes": _summed(crossed.source, crossed.bytes, chips),
             "received_bytes": _summed(crossed.destination, crossed.bytes, chips),
         },
@@ -62,25 +60,6 @@ def _by_chip(values: Integers, target: Target) -> Integers:
     """Values of tiles as (chips, tiles of a chip). Tiles that the machine does not have are left
     out."""
     return values[: target.tiles].reshape(target.chips, -1)
-
-
-def _work(
-    of_steps: Mapping[str, Integers], target: Target, times: NDArray[np.float64]
-) -> dict[str, Integers]:
-    """Cycles of a run in which the busiest tile of each chip computes and exchanges, (chips,) each.
-
-    The busiest tile of a superstep is the one whose exchange and compute together take longest.
-    """
-    names = ("compute_cycles", "exchange_cycles")
-    steps, shape = len(times), (len(times), target.chips, target.tiles_per_chip)
-    if not steps:
-        return {name: np.zeros(target.chips, np.int64) for name in names}
-    of_chips = [of_steps[name][:, : target.tiles].reshape(shape) for name in names]
-    busiest = sum(of_chips, np.zeros(1, np.int64)).argmax(axis=2)[..., None]
-    return {
-        name: _whole(times @ np.take_along_axis(each, busiest, 2)[..., 0])
-        for name, each in zip(names, of_chips, strict=True)
-    }
 
 
 def _whole(values: NDArray[np.float64]) -> Integers:

@@ -13,7 +13,7 @@ from ....backends.memory import MemoryReport
 from ....backends.prices.crossings import Crossings, crossings
 from ....backends.prices.overheads import overheads
 from ....backends.prices.price import totals, variables_of
-from ....backends.prices.step_charges import StepCharge, step_charges
+from ....backends.prices.step_charges import ProgramCharge, StepCharge, step_charges
 from ....backends.target import Target
 from ....dialects.exchange import VariableOp
 from ....dialects.levels import LEVELS, OWN_LEVELS
@@ -29,7 +29,7 @@ from .chips import chip_link_table, chip_table, crossing_table, placement_table
 from .columns import Table, empty, rows_table
 from .execution import (
     exchange_table,
-    execution_table,
+    execution_tables,
     group_size,
     part_table,
     superstep_table,
@@ -101,7 +101,8 @@ def collect(
     nodes = Nodes.in_modules(modules.values(), names or {})
     plans = exe.stages.plans
     planned = () if plans is None else planned_operators(plans, target, nodes)
-    steps = step_charges(module, target)
+    charged = step_charges(module, target)
+    steps = charged.steps
     variables = variables_of(module)
     placed = {name: v for name, v in variables.items() if isinstance(v, VariableOp)}
     of_steps = tiles_of_steps(steps)
@@ -109,12 +110,12 @@ def collect(
     tables: dict[str, Table] = {"parts": part_table(steps, nodes, variables)}
     # All operations have their numbers once every part and variable has been looked up.
     tables |= _memory_tables(memory, module, placed, steps, of_steps, nodes, crossed)
-    tables |= _chip_tables(memory, placed, steps, of_steps, nodes, crossed, tables["variables"])
+    tables |= _chip_tables(memory, placed, charged, nodes, crossed, tables["variables"])
     tables |= {
         "superstep_tiles": superstep_tile_table(of_steps),
-        "executions": execution_table(module, steps),
+        **execution_tables(module, steps, target),
         "exchanges": exchange_table(steps, memory.tiles),
-        "tree": tree_table(module, steps, nodes),
+        "tree": tree_table(module, steps, nodes, target),
         "passes": _pass_table(exe),
         "links": _link_table(steps, nodes, placed),
         "plans": plan_table(planned),
@@ -174,16 +175,16 @@ def _memory_tables(
 def _chip_tables(
     memory: MemoryReport,
     placed: Mapping[str, VariableOp],
-    steps: tuple[StepCharge, ...],
-    of_steps: Mapping[str, Any],
+    charged: ProgramCharge,
     nodes: Nodes,
     crossed: Crossings,
     variables: Table,
 ) -> dict[str, Table]:
-    target, cycles = memory.target, totals([each.price for each in steps]).cycles
+    steps, prices, target = charged.steps, charged.chips, memory.target
+    cycles = totals([each.price for each in steps]).cycles
     owners = np.asarray(variables["operation"]).tolist()
     return {
-        "chips": chip_table(memory, steps, of_steps, crossed, cycles),
+        "chips": chip_table(memory, prices, crossed, cycles),
         "chip_links": chip_link_table(target, crossed, cycles),
         "crossings": crossing_table(crossed),
         "placements": placement_table(steps, placed, owners, nodes, target),

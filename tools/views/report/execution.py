@@ -12,6 +12,7 @@ from ....backends.fabrics.traffic import Carried
 from ....backends.graph.graph import codelet_name
 from ....backends.graph.parts import vertex_count
 from ....backends.prices.step_charges import Charged, StepCharge
+from ....backends.target import Target
 from ....backends.timeline import Skipped, timeline
 from ....dialects.tile import VerticesOp
 from ....dialects.variable import Variable
@@ -56,6 +57,10 @@ def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, more: Mapping[str
     }
     for name in ("times", "cycles", "sync_cycles", "exchange_cycles", "compute_cycles"):
         columns[name] = [getattr(each.price, name) for each in steps]
+    columns["chips"] = [each.price.chips for each in steps]
+    columns["critical_cycles"] = [each.price.critical.total for each in steps]
+    for name in ("sync", "exchange", "compute"):
+        columns[f"critical_{name}"] = [getattr(each.price.critical, name) for each in steps]
     columns["exchange_bytes"] = [each.price.exchange_bytes for each in steps]
     return table("supersteps", columns)
 
@@ -132,6 +137,8 @@ def _parts(
                 "exchange_bytes": int(each.charge.traffic.received.sum()),
                 "charged_compute": each.compute_cycles,
                 "charged_exchange": each.exchange_cycles,
+                "critical_compute": each.critical_compute,
+                "critical_exchange": each.critical_exchange,
             }
             number += 1
 
@@ -153,18 +160,29 @@ def _tiles_of(op: Charged, variables: Mapping[str, Variable]) -> Tiles:
     return variables[op.destination].placed.tiles
 
 
-def execution_table(module: ModuleOp, steps: Sequence[StepCharge]) -> Table:
-    """The executions of a run, in order."""
+def execution_tables(
+    module: ModuleOp, steps: Sequence[StepCharge], target: Target
+) -> dict[str, Table]:
+    """The executions of a run, in order, and what each chip does in each of them."""
     number = {each.step: k for k, each in enumerate(steps)}
-    cycles = {each.step: each.price.cycles for each in steps}
+    advances = {each.step: each.advance for each in steps}
     rows: list[dict[str, int]] = []
-    for each in timeline(module, cycles, MOST_EXECUTIONS):
+    chips: list[Integers] = []
+    for k, each in enumerate(timeline(module, advances, target, MOST_EXECUTIONS)):
         if isinstance(each, Skipped):
-            row = {"cycles": each.cycles, "superstep": -1, "turns": each.iterations}
+            row = {"superstep": -1, "turns": each.iterations}
         else:
-            row = {"cycles": cycles[each.step], "superstep": number[each.step], "turns": 1}
-        rows.append(row | {"start": each.start})
-    return rows_table("executions", rows)
+            row = {"superstep": number[each.step], "turns": 1}
+        rows.append(row | {"start": each.start, "cycles": each.cycles})
+        if target.chips > 1:
+            own = (np.full_like(each.zones, k), each.zones, each.arrives, each.starts, each.ends)
+            chips.append(np.stack(own))
+    columns = "execution", "chip", "arrives", "start", "end"
+    whole = np.concatenate([np.zeros((len(columns), 0), np.int64), *chips], axis=1)
+    return {
+        "executions": rows_table("executions", rows),
+        "chip_executions": table("chip_executions", dict(zip(columns, whole, strict=True))),
+    }
 
 
 # Traffic between tiles

@@ -40,8 +40,13 @@ OF_OPERATIONS = (
 )
 """Columns of the table of operations that become costs of operators at nn."""
 
-OF_SUPERSTEPS = ("cycles", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes")
-"""Columns of the table of supersteps that are multiplied by the number of executions."""
+OF_SUPERSTEPS: Mapping[str, str] = {
+    "cycles": "critical_cycles",
+    "compute_cycles": "critical_compute",
+    "exchange_cycles": "critical_exchange",
+    "sync_cycles": "critical_sync",
+}
+"""The costs of a superstep at exchange, over a run, and their columns of the table."""
 
 OF_ONE_SUPERSTEP = ("times", "balance", "busy_tiles", "critical_tile", "live_bytes")
 """Columns of the table of supersteps that are the same in every execution."""
@@ -143,8 +148,8 @@ def _of_parts(module: ModuleOp, rows: list[Row], column: str) -> dict[Operation,
 
 
 def _sum(rows: list[Row]) -> Costs:
-    compute = sum(row["times"] * row["charged_compute"] for row in rows)
-    exchange = round(sum(row["times"] * row["charged_exchange"] for row in rows))
+    compute = round(sum(row["critical_compute"] for row in rows))
+    exchange = round(sum(row["critical_exchange"] for row in rows))
     costs: Costs = {
         "cycles": compute + exchange,
         "compute_cycles": compute,
@@ -160,7 +165,8 @@ def _sum(rows: list[Row]) -> Costs:
 def _of_supersteps(module: ModuleOp, rows: list[Row]) -> dict[Operation, Costs]:
     steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
     return {
-        op: {name: row["times"] * row[name] for name in OF_SUPERSTEPS}
+        op: {name: row[column] for name, column in OF_SUPERSTEPS.items()}
+        | {"exchange_bytes": row["times"] * row["exchange_bytes"]}
         | {name: row[name] for name in OF_ONE_SUPERSTEP}
         for op, row in zip(steps, rows, strict=True)
     }

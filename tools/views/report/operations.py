@@ -213,17 +213,17 @@ def _chosen(best: Planned | None, vertices: VerticesOp | None, cycles: float) ->
 def attributed(parts: Table, supersteps: Table, count: int) -> dict[str, Any]:
     """The sums over all parts of each operation; every cycle of a run belongs to one operation.
 
-    The sync of a superstep, and cycles of parts without an operation, are shared by its operations
-    in proportion to their cycles.
+    Cycles are those of the critical path. The sync of a superstep, and cycles of parts without an
+    operation, are shared by its operations in proportion to their cycles.
     """
     part = {name: np.asarray(parts[name]) for name in parts if not isinstance(parts[name], list)}
-    step = {n: np.asarray(supersteps[n]) for n in ("times", "sync_cycles")}
+    step = {n: np.asarray(supersteps[n]) for n in ("times", "critical_sync")}
     operation, superstep = part["operation"], part["superstep"]
     own = operation >= 0
     of_step = superstep[own]
     steps = len(step["times"])
     compute, exchange = (
-        part[n][own].astype(np.float64) for n in ("charged_compute", "charged_exchange")
+        part[n][own].astype(np.float64) for n in ("critical_compute", "critical_exchange")
     )
     alone = compute + exchange
     total = np.bincount(of_step, alone, steps)
@@ -235,11 +235,11 @@ def attributed(parts: Table, supersteps: Table, count: int) -> dict[str, Any]:
     times = step["times"][of_step].astype(np.float64)
     lost = {
         name: np.bincount(superstep[~own], part[name][~own], steps)
-        for name in ("charged_compute", "charged_exchange")
+        for name in ("critical_compute", "critical_exchange")
     }
-    compute = (compute + share * lost["charged_compute"][of_step]) * times
-    exchange = (exchange + share * lost["charged_exchange"][of_step]) * times
-    sync = share * step["sync_cycles"][of_step] * times
+    compute = compute + share * lost["critical_compute"][of_step]
+    exchange = exchange + share * lost["critical_exchange"][of_step]
+    sync = share * step["critical_sync"][of_step]
     number = operation[own]
     # A superstep that only waits for the host has no parts, and is an operation of its own.
     waits = np.flatnonzero((members == 0) & (np.asarray(supersteps["operation"]) >= 0))
@@ -248,7 +248,7 @@ def attributed(parts: Table, supersteps: Table, count: int) -> dict[str, Any]:
     def summed(values: Any) -> Any:
         return np.minimum(np.bincount(number, values, count), 2.0**62)
 
-    waited = np.bincount(waiting, (step["times"] * step["sync_cycles"])[waits], count)
+    waited = np.bincount(waiting, step["critical_sync"][waits], count)
     sums = (summed(compute), summed(exchange), summed(sync) + waited)
     whole = [np.rint(each).astype(np.int64) for each in sums]
     first = np.full(count, steps, np.int64)

@@ -9,8 +9,12 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
-from ....backends.prices.price import MOST_TIMES, Executions, callee_of, functions_of
+from ....backends.clocks.executions import Executions
+from ....backends.clocks.program import ProgramClocks
+from ....backends.clocks.section import MOST_TIMES
+from ....backends.functions import callee_of, functions_of
 from ....backends.prices.step_charges import StepCharge
+from ....backends.target import Target
 from ....dialects import control
 from ....dialects.tile import CopyOp, SuperstepOp
 from ....ir.upstream import ModuleOp
@@ -25,17 +29,25 @@ MOST_NODES = 50_000
 below."""
 
 
-def tree_table(module: ModuleOp, steps: Sequence[StepCharge], nodes: Nodes) -> Table:
+def tree_table(
+    module: ModuleOp, steps: Sequence[StepCharge], nodes: Nodes, target: Target
+) -> Table:
     """The control program, as one run executes it.
 
     The test and the body of a while count once; an if counts its dearer branch, as in the price.
+    Cycles are those of the critical path. Where several nodes run a superstep, each has a share of
+    them that is proportional to how often it runs it.
     """
     functions = functions_of(module)
-    cycles = {each.step: each.price.cycles for each in steps}
+    advances = {each.step: each.advance for each in steps}
     numbers = {each.step: k for k, each in enumerate(steps)}
-    walk = _Walk(functions, Executions(functions, cycles), steps, numbers, nodes)
+    executions = Executions(ProgramClocks(functions, advances, target.chips))
+    walk = _Walk(functions, executions, steps, numbers, nodes)
     top = walk.add(-1, "function", f"@{ENTRY}", 1, None)
     walk.block(top, functions[ENTRY].body.block, (ENTRY,), 1)
+    # What is left of the shares when they are rounded.
+    cycles = sum(each.price.critical.total for each in steps)
+    walk.rows[top]["exclusive_cycles"] = cycles - walk.rows[top]["inclusive_cycles"]
     walk.close(top)
     return rows_table("tree", walk.rows)
 
@@ -93,7 +105,7 @@ class _Walk:
                     self.block(node, region.block, calling, times)
             case control.IfOp():
                 node = self.add(parent, "if", "dearer branch", times, op)
-                self.block(node, self.executions.dearer_branch(op, calling), calling, times)
+                self.block(node, self.executions.clocks.dearer_branch(op, calling), calling, times)
             case func.CallOp():
                 node = self._call(parent, op, calling, times)
             case _:
@@ -107,24 +119,30 @@ class _Walk:
         inside = (*calling, name)
         if name in self.shown and len(self.rows) > MOST_NODES:
             once = self.executions.block(callee.body.block, inside)
-            cycles = min(times * self.executions.cost(once), MOST_TIMES)
-            self.rows[node]["exclusive_cycles"] = cycles
+            cycles = sum(self._critical(step, times * n) for step, n in once.items())
+            self.rows[node]["exclusive_cycles"] = min(cycles, MOST_TIMES)
         else:
             self.shown.add(name)
             self.block(node, callee.body.block, inside, times)
         return node
+
+    def _critical(self, op: SuperstepOp, times: int) -> int:
+        """The cycles of the critical path in so many executions of a superstep."""
+        price = self.steps[self.numbers[op]].price
+        return price.critical.total * min(times, MOST_TIMES) // max(price.times, 1)
 
     def _superstep(self, parent: int, op: SuperstepOp, times: int) -> None:
         number = self.numbers[op]
         step = self.steps[number]
         node = self.add(parent, "superstep", op.sym_name.data, times, None)
         self.rows[node] |= {"superstep": number, "operation": dearest(step, self.nodes)}
-        left = step.price.cycles * min(times, MOST_TIMES)
+        left = self._critical(op, times)
+        share = self.rows[node]["times"] / max(step.price.times, 1)
         for each in step.operations:
             kind = "copy" if isinstance(each.op, CopyOp) else "compute"
             part = self.add(node, "part", f"{kind} {origin_text(each.op)}", times, each.op)
             self.rows[part]["superstep"] = number
-            own = round((each.compute_cycles + each.exchange_cycles) * self.rows[part]["times"])
+            own = round((each.critical_compute + each.critical_exchange) * share)
             self.rows[part]["exclusive_cycles"] = min(own, left)
             left -= min(own, left)
             self.close(part)

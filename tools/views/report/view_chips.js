@@ -14,7 +14,7 @@ function viewChips() {
       figure(digits(C.length), "chips", `of ${digits(C[0].tiles)} tiles, ${digits(C.filter(each => each.tiles_used).length)} used`),
       figure(bytes(P.crossing_bytes), "between chips", `in a run; tiles receive ${bytes(P.exchange_bytes)} in all`),
       figure(most?.bytes ? linkName(most) : "–", "busiest link", most?.bytes ? `carries ${bytes(most.bytes)}, busy for ${share(most.busy_cycles)} of the run` : "no link carries anything"),
-      figure(percent(waits), "waiting", "the mean chip, syncs included")));
+      figure(percent(waits), "waiting", "the mean chip, for others")));
     const box = make("div", { className: "columns" });
     host.append(box);
     const panel = (wide, title, ...small) => { const node = make("section", { className: `panel ${wide}` }, make("h2", {}, title, ...small.map(textContent => make("small", { textContent })))); box.append(node); return node; };
@@ -54,8 +54,8 @@ function chipBars(host, C, parts, whole, show) {
   });
 }
 function chipWork(host, C) {
-  chipBars(host, C, [["compute_cycles", "--compute", "compute"], ["exchange_cycles", "--exchange-c", "exchange"]], Math.max(P.cycles, 1), short);
-  host.append(make("p", { className: "note", textContent: "The rest of a bar is waiting: until tiles have met, or for other chips." }));
+  chipBars(host, C, [["compute_cycles", "--compute", "compute"], ["exchange_cycles", "--exchange-c", "exchange"], ["sync_cycles", "--sync", "sync"]], Math.max(P.cycles, 1), short);
+  host.append(make("p", { className: "note", textContent: "The rest of a bar is waiting for other chips, or until the last one is done." }));
 }
 function chipMemory(host, C) {
   const whole = highest(C, each => each.always_live + each.live_now, 1);

@@ -81,7 +81,7 @@ def test_chips_send_what_others_receive_and_what_supersteps_move(report: Report)
 
 
 def test_no_chip_works_longer_than_the_run_and_waiting_is_the_rest(report: Report):
-    names = ("compute_cycles", "exchange_cycles", "waiting_cycles")
+    names = ("compute_cycles", "exchange_cycles", "sync_cycles", "waiting_cycles")
     assert (sum(column(report, "chips", n) for n in names) == report.program["cycles"]).all()
     assert (column(report, "chips", "compute_cycles") > 0).all()
 

@@ -48,7 +48,7 @@ def listed(report: Report, part: int) -> Counter:
 def test_each_tile_has_its_vertices(exe: Executable, report: Report):
     module = exe.module_at(MACHINE)
     variables = variables_of(module)
-    steps = step_charges(module, exe.target)
+    steps = step_charges(module, exe.target).steps
     parts = [each.op for step in steps for each in step.operations]
     seen = 0
     for part, op in enumerate(parts):

@@ -1,0 +1,123 @@
+"""Which chips have to meet in a superstep, and whether they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ..dialects.tile import OUTSIDE, CopyOp, SuperstepOp
+from ..dialects.variable import Variable
+from ..ir.geometry.chip_groups import ChipGroups
+from ..ir.geometry.tiles import Tiles
+from ..ir.provenance import origin, place
+from ..ir.support.arrays import Integers
+from ..ir.upstream import ModuleOp
+from .clocks.section import Components
+from .clocks.syncs import groups_of
+from .fabrics.traffic import Carried
+from .faults import MachineFault
+from .prices.price import copy_overlaps, moved_variable, sync_of
+from .target import Target
+
+
+def chips_of(tiles: Tiles, chip_tiles: int) -> Integers:
+    """The chips that some tiles lie on, each once, in order.
+
+    Args:
+        chip_tiles: the tiles of a chip.
+    """
+    return np.unique(tiles.of(np.arange(tiles.count)) // chip_tiles)
+
+
+def joined_by(op: CopyOp, variables: Mapping[str, Variable], chip_tiles: int) -> Integers:
+    """The pairs of chips between which a copy moves elements, each once: (pairs, 2), the source
+    first.
+
+    Args:
+        chip_tiles: the tiles of a chip.
+    """
+    found = [np.zeros((0, 2), np.int64)]
+    for shared in copy_overlaps(op, variables):
+        ends = [(t.first, t.end - 1) for t in (shared.source.tiles, shared.destination.tiles)]
+        if len({tile // chip_tiles for end in ends for tile in end}) == 1:
+            continue
+        flows = Carried(shared, 1).flows()
+        pairs = np.stack([flows.source // chip_tiles, flows.destination // chip_tiles], axis=1)
+        found.append(np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0))
+    return np.unique(np.concatenate(found), axis=0)
+
+
+def chips_that_meet(
+    ops: Iterable[Operation], variables: Mapping[str, Variable], target: Target
+) -> ChipGroups | None:
+    """The groups of chips that meet in a superstep of these operations; None if none has to.
+
+    Chips that copies join, directly or through others, are one group, because they have to meet at
+    once. Others need not wait for them. The host meets all chips whose variables it reads or fills,
+    together with those that copies join.
+    """
+    size, chips = target.tiles_per_chip, target.chips
+    pairs = [np.zeros((0, 2), np.int64)]
+    host: list[Integers] = []
+    for op in ops:
+        if isinstance(op, CopyOp):
+            pairs.append(joined_by(op, variables, size))
+        elif isinstance(op, OUTSIDE):
+            host.append(chips_of(moved_variable(op, variables).placed.tiles, size))
+    joined = np.concatenate(pairs)
+    if host:
+        return target.links.meeting_groups(
+            ChipGroups.of([np.unique(np.concatenate([*host, joined.ravel()])).tolist()])
+        )
+    if not len(joined):
+        return None
+    members = Components.of(joined[:, 0], joined[:, 1], max(chips, int(joined.max()) + 1)).members
+    groups = {tuple(np.unique(members[chip]).tolist()) for chip in joined[:, 0]}
+    return target.links.meeting_groups(ChipGroups.of(groups))
+
+
+def check_meetings(module: ModuleOp, variables: Mapping[str, Variable], target: Target) -> None:
+    """Raise MachineFault for the first superstep that moves words between chips which do not meet
+    at its sync, or between the host and a chip that does not meet it.
+
+    Without the meeting, a chip could receive words before it is done with what they replace, or
+    before their sender has computed them.
+    """
+    for step in module.walk():
+        if isinstance(step, SuperstepOp):
+            sync = sync_of(step)
+            if sync.chips is not None and sync.chips.last >= target.chips:
+                _refuse(step, sync, f"chip {sync.chips.last} of {target.chips}")
+            if target.chips > 1:
+                _check_meeting(step, variables, target)
+
+
+def _check_meeting(step: SuperstepOp, variables: Mapping[str, Variable], target: Target) -> None:
+    size = target.tiles_per_chip
+    group = groups_of(sync_of(step), target.chips)
+    for op in step.body.block.ops:
+        if isinstance(op, CopyOp):
+            source, destination = joined_by(op, variables, size).T
+            apart = (group[source] != group[destination]) | (group[source] < 0)
+            if apart.any():
+                at = int(np.argmax(apart))
+                _refuse(step, op, f"moves words from chip {source[at]} to {destination[at]}")
+        elif isinstance(op, OUTSIDE):
+            chips = chips_of(moved_variable(op, variables).placed.tiles, size)
+            alone = chips[group[chips] < 0]
+            if len(alone):
+                _refuse(step, op, f"joins the host and chip {alone[0]}")
+
+
+def _refuse(step: SuperstepOp, op: Operation, what: str) -> None:
+    sync = sync_of(step)
+    groups = "" if sync.groups is None else f" of <{sync.groups.text()}>"
+    raise MachineFault(
+        f"{op.name} at {place(op)}: {what}; superstep @{step.sym_name.data} has tile.sync "
+        f'"{sync.zone.data}"{groups}; need chips that meet at its sync',
+        superstep=step.sym_name.data,
+        op=op.name,
+        node=origin(op),
+    )
