@@ -44,7 +44,7 @@ class Work:
         if n < MOST_PLACES:
             return np.arange(n + 1)
         total = np.cumsum(self.cycles + self.cycles.mean() / n)
-        wanted = np.linspace(0, total[-1], MOST_PLACES)
+        wanted: Numbers = np.linspace(0.0, float(total[-1]), MOST_PLACES)
         return np.unique(np.r_[0, np.searchsorted(total, wanted), n])
 
     def stage_cycles(self, begin: int, end: int) -> float:
