@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.func import FuncOp
 
 from ..backends.memory import ADVICE
 from ..backends.target import Target
 from ..dialects import tile
 from ..dialects.home import ADDRESS, RELOAD, number_of
 from ..dialects.levels import TILE
+from ..dialects.placement import placement_of
 from ..dialects.variable import Variable
 from ..ir.provenance import origin_names
 from ..ir.support.distinct import distinct
@@ -39,7 +41,8 @@ class Allocate(ModulePass):
     live are placed first, then large ones before small ones: each at the address of an operand or
     result with which it may share bytes, else at the lowest free address.
 
-    Raises DoesNotFit, which names the fullest tile and the variables on it.
+    Raises DoesNotFit, which names the fullest tile, the variables on it, and the functions that lie
+    on its chip.
 
     Attributes:
         unbounded: allow addresses beyond the end of a tile, for reports on what does not fit.
@@ -63,7 +66,7 @@ class Allocate(ModulePass):
         if wishes and _end(variables, addresses) > room:
             addresses = _with_fewer(wishes, variables, lives, given, room)
         if not self.unbounded:
-            check_fits(variables, lives.phases, addresses, target)
+            check_fits(variables, lives.phases, addresses, target, _owners(op))
         for variable, address in zip(variables, addresses, strict=True):
             variable.attributes[ADDRESS] = IntegerAttr(int(address), i64)
             variable.attributes.pop(RELOAD, None)
@@ -141,8 +144,13 @@ def check_fits(
     lives: NDArray[np.int64],
     address: NDArray[np.int64],
     target: Target,
+    owners: Mapping[int, Sequence[str]] | None = None,
 ) -> None:
-    """Raise DoesNotFit if a tile is too small, or if there are too few tiles."""
+    """Raise DoesNotFit if a tile is too small, or if there are too few tiles.
+
+    Args:
+        owners: by chip, the functions that are placed there.
+    """
     for v in variables:
         if v.placed.tiles.end > target.tiles:
             raise DoesNotFit(
@@ -176,8 +184,10 @@ def check_fits(
     over = int(ends[worst]) - available
     gaps = int(ends[worst]) - sum(layers.values())
     others = f", others {rest} B" if rest else ""
+    chip = tile_index // target.tiles_per_chip
+    placed = (owners or {}).get(chip, ())
     raise DoesNotFit(
-        "the program",
+        f"{', '.join(placed)} on chip {chip}" if placed else "the program",
         int(ends[worst]),
         available,
         tile=tile_index,
@@ -187,6 +197,16 @@ def check_fits(
             f"largest variables: {examples}",
         ),
     )
+
+
+def _owners(module: ModuleOp) -> dict[int, list[str]]:
+    """The functions that are placed on each chip, by name, in the order of the module."""
+    found: dict[int, list[str]] = {}
+    for op in module.body.block.ops:
+        if isinstance(op, FuncOp) and (placement := placement_of(op)) is not None:
+            for chip in placement.chips:
+                found.setdefault(chip, []).append(f"@{op.sym_name.data}")
+    return found
 
 
 def _busiest(

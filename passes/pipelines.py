@@ -26,6 +26,7 @@ PASSES: dict[str, str] = {
     "cut-batch": "abele.passes.cut_batch:CutBatch",
     "assign-stages": "abele.passes.assign_stages:AssignStages",
     "pipeline-stages": "abele.passes.pipeline_stages:PipelineStages",
+    "sink-loads": "abele.passes.sink_loads:SinkLoads",
     "fold-constants": "abele.passes.fold_constants:FoldConstants",
     "eliminate-dead": "abele.passes.eliminate_dead:EliminateDead",
     "canonicalize": "abele.passes.canonicalize:Canonicalize",
@@ -57,6 +58,7 @@ PASSES: dict[str, str] = {
 DOWN: dict[Level, tuple[str, ...]] = {
     NN: (
         "decompose",
+        "sink-loads",
         "multiply-quantised{target=TARGET}",
         "fold-scales",
         "fold-constants",

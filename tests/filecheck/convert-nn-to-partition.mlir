@@ -23,12 +23,11 @@ builtin.module attributes {abele.target = "tiny:4"} {
   }
 
   // Three parts of a reduction leave three partials, which are gathered and merged by the plan
-  // under combine.
+  // under combine. A function takes values where it reads them.
   //
   // CHECK-LABEL: func.func @partials
-  // CHECK:         %[[CUT:[0-9]+]] = partition.relayout(%x)
-  // CHECK-NEXT:      -> !partition.tensor<4x6xf32, [6 by 3, 4] (d1, d0) of [4, 6]>
-  // CHECK-NEXT:    %[[PARTIALS:[0-9]+]] = partition.compute(%[[CUT]]) space #[[PARTS]] body <identity sum> plan <split [1, 1, 3]>
+  // CHECK-SAME:    %x: !partition.tensor<4x6xf32, [6 by 3, 4] (d1, d0) of [4, 6]>
+  // CHECK:         %[[PARTIALS:[0-9]+]] = partition.compute(%x) space #[[PARTS]] body <identity sum> plan <split [1, 1, 3]>
   // CHECK:           -> !partition.tensor<3x4xf32, [3 by 3, 4] (d0, d1) of [3, 4]>
   // CHECK:         %[[GATHERED:[0-9]+]] = partition.relayout(%[[PARTIALS]])
   // CHECK:         partition.compute(%[[GATHERED]]) space #[[MERGE]] body <identity sum> plan <split [1, 1]>
@@ -38,9 +37,11 @@ builtin.module attributes {abele.target = "tiny:4"} {
     func.return %0 : tensor<4xf32>
   }
 
-  // Readers that want one layout share a relayout; a reader that wants another has its own.
+  // Readers that want one layout share a relayout; a reader that wants another has its own. The
+  // first one has the value where it lies.
   //
   // CHECK-LABEL: func.func @readers
+  // CHECK:         partition.compute(%x) {{.*}} body <sqrt>
   // CHECK:         %[[HALVES:[0-9]+]] = partition.relayout(%x)
   // CHECK-NEXT:      -> !partition.tensor<24xf32, [24 by 2] (d0) of [24]>
   // CHECK-NEXT:    partition.compute(%[[HALVES]]) {{.*}} body <relu>
@@ -48,11 +49,13 @@ builtin.module attributes {abele.target = "tiny:4"} {
   // CHECK:         %[[THREE:[0-9]+]] = partition.relayout(%x)
   // CHECK-NEXT:      -> !partition.tensor<24xf32, [24 by 3] (d0) of [24]>
   // CHECK-NEXT:    partition.compute(%[[THREE]]) {{.*}} body <exp>
-  func.func @readers(%x: tensor<24xf32>) -> (tensor<24xf32>, tensor<24xf32>, tensor<24xf32>) {
-    %0 = nn.relu %x {plan = #abele.plan<split [2]>} : (tensor<24xf32>) -> tensor<24xf32>
-    %1 = nn.neg %x {plan = #abele.plan<split [2]>} : (tensor<24xf32>) -> tensor<24xf32>
-    %2 = nn.exp %x {plan = #abele.plan<split [3]>} : (tensor<24xf32>) -> tensor<24xf32>
-    func.return %0, %1, %2 : tensor<24xf32>, tensor<24xf32>, tensor<24xf32>
+  func.func @readers(%x: tensor<24xf32>)
+      -> (tensor<24xf32>, tensor<24xf32>, tensor<24xf32>, tensor<24xf32>) {
+    %0 = nn.sqrt %x {plan = #abele.plan<split [4]>} : (tensor<24xf32>) -> tensor<24xf32>
+    %1 = nn.relu %x {plan = #abele.plan<split [2]>} : (tensor<24xf32>) -> tensor<24xf32>
+    %2 = nn.neg %x {plan = #abele.plan<split [2]>} : (tensor<24xf32>) -> tensor<24xf32>
+    %3 = nn.exp %x {plan = #abele.plan<split [3]>} : (tensor<24xf32>) -> tensor<24xf32>
+    func.return %0, %1, %2, %3 : tensor<24xf32>, tensor<24xf32>, tensor<24xf32>, tensor<24xf32>
   }
 
   // An operation of any space keeps its space; its plan cuts it, and the layouts follow.

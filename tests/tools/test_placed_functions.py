@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,15 @@ from some_tensors import module_of
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from abele.backends.prices.crossings import crossings
+from abele.backends.prices.step_charges import step_charges
+from abele.backends.target import resolve_target
 from abele.dialects.partition import partition_type
 from abele.dialects.placement import CHIPS, Placement
+from abele.ir.errors import DoesNotFit
 from abele.ir.text import write_module
 from abele.tools import Executable, compile_model
+from abele.tools.debug.run_check import check_run
 
 from ..strategies import context
 
@@ -128,3 +134,57 @@ def test_functions_on_several_chips_give_the_bits_of_one_chip(
     for name, array in one.run(inputs).items():
         assert np.abs(array).max() > 0
         np.testing.assert_array_equal(four.run(inputs)[name], array)
+
+
+def test_functions_that_do_not_fit_their_chip_are_named_with_what_they_lack(tmp_path: Path):
+    """Chip 0 has room for its function, and chip 2 has too little for two."""
+    places = [Placement(0), Placement(2), Placement(2)]
+    target = f"{FOUR},memory.bytes_per_tile=8192,memory.reserved_bytes={8192 - 1000}"
+    with pytest.raises(DoesNotFit) as found:
+        compiled(network(places), target, tmp_path)
+    message = " ".join(str(found.value).split())
+    expected = (
+        r"tile \d+: @stage1, @stage2 on chip 2 needs \d+ bytes, 1000 available \d+ bytes over"
+    )
+    assert re.match(expected, message)
+    assert compiled(network(places[:2]), target, tmp_path)
+
+
+def between_chips(exe: Executable) -> dict[tuple[int, int], int]:
+    """The bytes that a run moves from chip to chip."""
+    target = resolve_target(FOUR)
+    found = crossings(step_charges(exe.module_at("exchange"), target), target)
+    pairs = zip(found.source.tolist(), found.destination.tolist(), strict=True)
+    return dict(zip(pairs, found.bytes.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_an_iteration_moves_what_functions_hand_over_and_no_weight(tmp_path: Path, given: bool):
+    places = [Placement(0), Placement(2), Placement(1)]
+    few, more = (
+        compiled(network(places, given=given, loop=loop), FOUR, tmp_path) for loop in (2, 5)
+    )
+    before, after = between_chips(few), between_chips(more)
+    moved = {pair: (after[pair] - before.get(pair, 0)) / 3 for pair in after}
+    value = 4 * BATCH * WIDTH
+    # The input is handed to three functions before the loop.
+    assert {pair: n for pair, n in moved.items() if n} == {
+        (0, 2): value,
+        (2, 1): value,
+        (1, 0): value,
+    }
+
+
+def test_a_weight_costs_the_same_whether_a_function_loads_it_or_is_given_it(tmp_path: Path):
+    places = [Placement(3), Placement(1)]
+    loaded, given = (
+        compiled(network(places, given=each, loop=4), FOUR, tmp_path) for each in (False, True)
+    )
+    for name in ("cycles", "exchange_bytes", "max_tile_bytes"):
+        assert loaded.profile[name] == given.profile[name]
+
+
+def test_fractions_are_within_their_bounds(tmp_path: Path):
+    exe = compiled(network(PLACES[3], loop=2), FOUR, tmp_path, whole=False)
+    inputs = inputs_of(exe, whole=False)
+    assert check_run(exe, inputs, exe.run(inputs), "exchange").passed

@@ -38,6 +38,7 @@ from ....ir.well_known import ENTRY
 from ...driver.arrays import Array
 from ...driver.context import new_context
 from .instances import Instances
+from .outline import outlined
 from .program import Program
 from .sketch import ASKED, LENGTHS, NO_LITERALS, Data, Sketch, Step, is_long
 from .training import as_step
@@ -56,6 +57,8 @@ CHANGES = 8
 CHAINED = 0.2
 """How often functions follow an operation in which they can be computed."""
 FOLLOWERS_TRIED = 3
+OUTLINED = 0.6
+"""How often a program for several chips is cut into functions."""
 ENDS = 0.4
 """How often a program returns only the values that no operation reads, instead of all values."""
 LATEST_FIRST = 0.5
@@ -258,11 +261,12 @@ class _Builder:
             self._store(random.choice(self.values), random)
         if self._has_runs():
             results = self._in_runs(results[:MOST_OF_RUNS], random)
-        block.add_ops([*self.head, *self.ops])
-        block.add_op(func.ReturnOp(*results))
-        types = ([a.type for a in block.args], [v.type for v in results])
+        end = func.ReturnOp(*results)
+        functions = self._outline()
+        block.add_ops([*self.head, *self.ops, end])
+        types = ([a.type for a in block.args], [v.type for v in end.operands])
         main = func.FuncOp(ENTRY, types, Region(block))
-        module = ModuleOp([*self.states, main])
+        module = ModuleOp([*self.states, main, *functions])
         sketch = self.sketch
         return Program(
             module,
@@ -294,6 +298,18 @@ class _Builder:
         loop.location = named("runs")
         self.ops = [loop]
         return list(loop.outputs)
+
+    def _outline(self) -> list[func.FuncOp]:
+        """Move operations into functions on chips of their own, on a machine that has several.
+
+        What a run stores has to be in the loop of runs, so a program with such a loop has none.
+        """
+        random, chips = Random(f"{self.sketch.seed} functions"), self.sketch.machine.chips
+        in_runs = any(isinstance(op, control.RepeatOp) and op.runs is not None for op in self.ops)
+        if chips == 1 or self.sketch.training or in_runs or random.random() >= OUTLINED:
+            return []
+        self.ops, functions = outlined(self.ops, chips, random)
+        return functions
 
     def _store(self, value: SSAValue, random: Random) -> None:
         """Store a value in a state, and sometimes load the state afterwards.

@@ -55,6 +55,7 @@ from ....passes.pipelining.stages import STAGES, numbers, set_stage
 from ....passes.plans.derive import combine_structure, is_legal_in_steps
 from ....passes.plans.fused import FusedGroups
 from ....passes.plans.padding import can_pad
+from ....passes.plans.parts import Part, Parts
 from ....passes.plans.planned import TARGET
 from ....passes.plans.steps import passes_of, takes_steps
 from ....passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
@@ -117,19 +118,32 @@ def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:
     """
     decide_groups(module, random)
     with FusedGroups(module):
+        parts = Parts(module, target, Part(target))
         for op in module.walk():
-            _decide_plan(op, target, random)
+            _decide_plan(op, parts.around(op), random)
     module.attributes[TARGET] = StringAttr(target.spelling())
 
 
-def _decide_plan(op: Operation, target: Target, random: Random) -> None:
-    if isinstance(op, Structured):
-        operand = number_dtype([_element(value) for value in op.operands])
-        op.attributes["plan"] = PlanAttr(
-            random_plan(op.structure(), operand, _element(op.results[0]), target, random)
-        )
-    elif isinstance(op, Movement):
-        op.attributes["plan"] = PlanAttr(_movement_plan(op, target, random))
+def _decide_plan(op: Operation, part: Part, random: Random) -> None:
+    """Give an operation a random plan on the chips of its function."""
+    if not isinstance(op, Structured | Movement):
+        return
+    plan = _plan_on(op, part.target, random)
+    try:
+        plan = part.moved(plan)
+    except ValueError:
+        # Its cells lie in a row on chips that are not neighbours.
+        one = replace(part, target=part.target.one_chip)
+        plan = one.moved(_plan_on(op, one.target, random))
+    op.attributes["plan"] = PlanAttr(plan)
+
+
+def _plan_on(op: Operation, target: Target, random: Random) -> Plan:
+    if isinstance(op, Movement):
+        return _movement_plan(op, target, random)
+    assert isinstance(op, Structured)
+    operand = number_dtype([_element(value) for value in op.operands])
+    return random_plan(op.structure(), operand, _element(op.results[0]), target, random)
 
 
 def _element(value: SSAValue) -> np.dtype[Any]:
@@ -592,8 +606,10 @@ class PlanAtRandom(ModulePass):
         target = resolve_target(self.target)
         decide_groups(op, Random(f"{self.seed} groups"))
         with FusedGroups(op):
+            parts = Parts(op, target, Part(target))
             for each in op.walk():
-                _decide_plan(each, target, Random(f"{self.seed} {each.name} {origin(each)}"))
+                random = Random(f"{self.seed} {each.name} {origin(each)}")
+                _decide_plan(each, parts.around(each), random)
         op.attributes[TARGET] = StringAttr(target.spelling())
 
 
