@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..dialects.exchange import VariableOp
+from ..dialects.tile import RemoteOp
 from ..ir.provenance import origin
 from ..ir.support.arrays import Integers
 from ..ir.support.errors import DoesNotFit
@@ -70,6 +71,7 @@ class MemoryReport:
         steps: the supersteps in the order of execution. A loop's body appears once, and a function
             once per call; if there would be very many steps, only in its first and last call (see
             Timeline).
+        remote_bytes: those of states in remote memory.
         timeline: the accesses from which all this follows.
     """
 
@@ -83,6 +85,7 @@ class MemoryReport:
     transient_bytes: Integers
     worst_steps: Integers
     steps: tuple[StepMemory, ...]
+    remote_bytes: int
     timeline: Timeline = field(repr=False)
 
     @property
@@ -206,6 +209,7 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
         worst_steps=worst // PHASES,
         steps=steps,
         timeline=timeline,
+        remote_bytes=sum(op.bytes for op in module.body.block.ops if isinstance(op, RemoteOp)),
     )
 
 

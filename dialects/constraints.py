@@ -65,7 +65,7 @@ def remote_home(op: partition.StateOp, facts: ModuleFacts) -> None:
     if not is_remote(op):
         raise VerifyException(f'{HOME} = {op.attributes[HOME]}; need "{REMOTE}", or a layout alone')
     if not op.type.layout.data.is_partition:
-        raise VerifyException(f"{op.type.layout.data.text()}: blocks overlap; need one owner each")
+        raise VerifyException(f"{op.type.layout.text()}: blocks overlap; need one owner each")
 
 
 # Functions

@@ -25,6 +25,7 @@ from .analysis.lifetimes import Lifetimes, lifetimes
 from .analysis.packing import Boxes, pack
 from .plans.beside import BESIDE
 from .plans.planned import target_of
+from .plans.remote_memory import check_remote_states
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Allocate(ModulePass):
     result with which it may share bytes, else at the lowest free address.
 
     Raises DoesNotFit, which names the fullest tile, the variables on it, and the functions that lie
-    on its chip.
+    on its chip; and for states that remote memory does not hold.
 
     Attributes:
         unbounded: allow addresses beyond the end of a tile, for reports on what does not fit.
@@ -57,6 +58,7 @@ class Allocate(ModulePass):
         """Run on a module."""
         variables = [v for v in op.body.block.ops if isinstance(v, tile.VariableOp)]
         lives, target = lifetimes(op, variables), target_of(op)
+        check_remote_states(op, target)
         room = target.usable_bytes_per_tile
         given = [number_of(v, ADDRESS) for v in variables]
         wishes = _wishes(variables, given)

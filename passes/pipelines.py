@@ -39,6 +39,7 @@ PASSES: dict[str, str] = {
     "recompute": "abele.passes.recompute:Recompute",
     "narrow-stashes": "abele.passes.narrow_stashes:NarrowStashes",
     "replicate": "abele.passes.replicate:Replicate",
+    "keep-remote": "abele.passes.keep_remote:KeepRemote",
     "plan-splits": "abele.passes.plan_splits:PlanSplits",
     "convert-nn-to-partition": "abele.passes.convert_nn_to_partition:ConvertNnToPartition",
     "convert-partition-to-tile": "abele.passes.convert_partition_to_tile:ConvertPartitionToTile",

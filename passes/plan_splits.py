@@ -29,6 +29,7 @@ from .plans.fused import FusedGroups
 from .plans.homes import Homes
 from .plans.parts import Part, Parts
 from .plans.planned import ONE_CHIP, TARGET, asked_target
+from .plans.remote_memory import check_remote_states
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class PlanSplits(ModulePass):
         _check_units(op, target)
         wish_homes(op)
         _check_homes(op, target)
+        check_remote_states(op, target)
         _check_chips(op, target)
         asked = Asked(self.constraints, self.memory_proportion, self.joint, shards=self.shard)
         if self.spare:

@@ -70,6 +70,7 @@ class MemoryMap:
         steps: the supersteps with the most live bytes on any tile, and that tile.
         phases: of a step of training; empty for any other program.
         shortage: what the target lacks, in a few words; "" if the program fits.
+        remote_bytes: the bytes of states in remote memory.
     """
 
     target: Target
@@ -88,6 +89,7 @@ class MemoryMap:
     phases: tuple[PhaseMemory, ...]
     cycles: int
     shortage: str
+    remote_bytes: int = 0
 
     @property
     def variable_bytes(self) -> int:
@@ -160,6 +162,7 @@ def memory_map(exe: Executable) -> MemoryMap:
         phases=tuple(_phases(exe)),
         cycles=int(exe.profile["cycles"]),
         shortage=report.shortage,
+        remote_bytes=report.remote_bytes,
     )
 
 

@@ -22,6 +22,7 @@ from .threads import ThreadCount, use_threads
         "rounding",
         "recompute",
         "replicas",
+        "remote",
         "stash",
         "partials",
         "target",

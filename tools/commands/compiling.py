@@ -194,6 +194,17 @@ class Compilation:
             "the name auto, --recompute auto chooses those that cost less than computing again.",
         ),
     ] = None
+    remote: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--remote",
+            metavar="NAME",
+            help="Keep a state, or all that fit a pattern, in remote memory (streaming memory) "
+            "instead of on the tiles: it is loaded before it is used, and stored after its "
+            "update. optimizer stands for what training adds for weights, such as moments. May be "
+            "repeated.",
+        ),
+    ] = None
     load: Load = None
     constraints: Annotated[
         Path | None,
@@ -350,6 +361,7 @@ class Compilation:
             keep=kept(self.keep),
             shard=tuple(self.shard or ()),
             stash=tuple(self.stash or ()),
+            remote=tuple(self.remote or ()),
             train=self.asked,
             cache=not self.no_cache,
             reproducers=fresh_folder,
@@ -364,6 +376,7 @@ class Compilation:
 ALIKE = {each.name for each in fields(Compilation)} & OPTIONS.keys() - {
     "keep",
     "load",
+    "remote",
     "shard",
     "stash",
     "train",

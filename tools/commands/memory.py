@@ -233,6 +233,12 @@ def _show(found: MemoryMap, model: str, top: int) -> None:
     table.add_section()
     table.add_row("all", f"{found.all_bytes:,}", f"{found.all_bytes / tile:.1%}")
     terminal.print(table)
+    if found.remote_bytes:
+        terminal.print(
+            f"remote memory holds states of {found.remote_bytes:,} bytes, which are on the tiles "
+            "only while they are used",
+            highlight=False,
+        )
 
     table = Table(title="layers on this tile in that superstep", title_justify="left")
     for name in ("layer", "always live", "live now"):

@@ -50,7 +50,7 @@ from .showing import warn
         "memory_proportion",
     ),
     *("weights", "partial_weights", "lenient", "precision", "calibrate", "rounding"),
-    *("recompute", "replicas", "partials"),
+    *("recompute", "replicas", "remote", "partials"),
     *("stash", "train", "loss", "optimizer", "training", "verbose"),
 )
 def plan_command(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 with deferred(__name__):
     from ...backends.addresses.prove import AddressProof, prove_addresses
     from ...backends.counts import Counts, PhaseCounts, counts
+    from ...backends.feeding import feeding, items_of
     from ...backends.memory import MemoryReport, memory_report
     from ...backends.prices.cost import host_cycles
     from ...backends.prices.price import ChipPrice, SuperstepPrice, program_price, totals
@@ -124,9 +125,11 @@ class Analyses:
             **vars(totals(prices)),
             "by_chip": [_of_chip(each) for each in whole.chips],
             **self._host(),
+            **self._feeding(totals(prices).cycles),
             "phases": self._by_phase(prices),
             "tiles_used": memory.tiles_used,
             "max_tile_bytes": memory.max_tile_bytes,
+            "remote_bytes": memory.remote_bytes,
             "fullest_tile": memory.fullest_tile,
             "relaxed_limits": [asdict(each) for each in self.relaxed],
             "notes": list(self.notes),
@@ -134,18 +137,35 @@ class Analyses:
             or {level: _operations(self._modules.at(level)) for level in levels},
         }
 
+    def _feeding(self, cycles: int) -> dict[str, Any]:
+        """The items a second of the machine and of what feeds it, and what binds."""
+        taken, given = self._host_bytes()
+        items = items_of([each.shape for each in self._modules.signature.inputs])
+        found = feeding(items, cycles, taken, given, self._target)
+        return {
+            "items": items,
+            "items_per_s": found.items_per_s,
+            "bound_by": found.bound_by,
+            "rates": dict(found.rates),
+        }
+
     def _host(self) -> dict[str, int]:
         """The bytes that a run takes from the host and gives to it, and the cycles of both."""
-        signature = self._modules.signature
-        taken, given = (
-            sum(prod(each.shape) * each.dtype.itemsize for each in tensors)
-            for tensors in (signature.inputs, signature.outputs)
-        )
+        taken, given = self._host_bytes()
         return {
             "host_input_bytes": taken,
             "host_output_bytes": given,
             "host_cycles": host_cycles(taken + given, self._target),
         }
+
+    def _host_bytes(self) -> tuple[int, int]:
+        """The bytes that a run takes from the host, and those that it gives to it."""
+        signature = self._modules.signature
+        taken, given = (
+            sum(prod(each.shape) * each.dtype.itemsize for each in tensors)
+            for tensors in (signature.inputs, signature.outputs)
+        )
+        return taken, given
 
     @computed_once
     def _counts(self) -> Counts:

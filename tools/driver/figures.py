@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ...ir.support.deferred import deferred
 from ...ir.well_known import LEVEL_NAMES
@@ -38,9 +38,26 @@ def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
             f"{profile['host_cycles']:,} further cycles, {profile['host_input_bytes']:,} bytes in, "
             f"{profile['host_output_bytes']:,} out",
         ),
-        ("fullest tile", f"{profile['max_tile_bytes']:,} bytes"),
+        ("items", items_text(profile)),
+        ("fullest tile", f"{profile['max_tile_bytes']:,} bytes{_remote(profile)}"),
         ("seconds", ", ".join(f"{stage} {s:.2f}" for stage, s in seconds.items())),
     ]
+
+
+def items_text(profile: Mapping[str, Any]) -> str:
+    """The items a second of a profile or report, what binds, and what the other parts allow."""
+    bound, rates = profile["bound_by"], cast(Mapping[str, float], profile["rates"])
+    others = ", ".join(f"{part} {rate:,.0f}" for part, rate in rates.items() if part != bound)
+    return (
+        f"{profile['items']:,} a run, {profile['items_per_s']:,.0f} a second, bound by the "
+        f"{bound}{'; ' * bool(others)}{others}"
+    )
+
+
+def _remote(profile: Mapping[str, Any]) -> str:
+    """The bytes in remote memory, in words; "" if there are none."""
+    size = profile["remote_bytes"]
+    return f"; {size:,} bytes of states in remote memory" if size else ""
 
 
 def _phases(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

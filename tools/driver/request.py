@@ -52,6 +52,7 @@ from .files import PROGRAM_FILE
 
 with deferred(__name__):
     from ...dialects.levels import NN
+    from ...passes.keep_remote import KeepRemote
     from ...passes.narrow_stashes import NarrowStashes
     from ...passes.train import Train
     from ..importers.other_files import how_to_export
@@ -61,7 +62,7 @@ with deferred(__name__):
     from .program import ReadProgram
     from .recomputation.asked import is_automatic, read_recompute, read_stashes
     from .replicated import read_replicas
-    from .users_pipeline import with_changed_values, with_replicas
+    from .users_pipeline import with_changed_values, with_remote_states, with_replicas
 
 MODEL = Kind(
     lambda value: PATH.accepts(value) or front_end_of(value) is not None,
@@ -189,6 +190,9 @@ class Request:
             TYPE:NAME or TYPE@SCALE:NAME with the name of an operator or a pattern: the pass
             narrow-stashes. TYPE is float16, bfloat16, f143, f152 or f134; SCALE is a power of two.
             TYPE:auto lets recompute=auto choose those that it pays for.
+        remote: states that remote memory holds instead of the tiles, by name or pattern; or
+            optimizer, for the moments and other states that training adds for weights: the pass
+            keep-remote.
         load: extension files, as for load_extensions.
         constraints: a JSON file of choices for operators.
         pipeline: the number of stages into which the planner cuts the network, each on chips of its
@@ -303,6 +307,16 @@ class Request:
                 "a list of choices such as 'f134@0.25:relu*'",
             ),
             refused="compiled already, so it keeps what it keeps; need the model",
+        ),
+    )
+    remote: Sequence[str] = field(
+        default=(),
+        metadata=_is(
+            Kind(
+                lambda value: not isinstance(value, str) and TEXTS.accepts(value),
+                "a list of names of states, such as 'fc*.weight' or 'optimizer'",
+            ),
+            refused="compiled already, so its states stay where they are; need the model",
         ),
     )
     load: Sequence[str | os.PathLike[str]] | Extensions = field(
@@ -456,7 +470,7 @@ class Request:
         loaded = loaded.with_chips()
         settled = loaded.with_sizes().with_pipeline().with_precision()
         settled = settled.with_stashes().with_recomputation()
-        settled = settled.with_rounding().with_partials().with_replicas()
+        settled = settled.with_rounding().with_partials().with_replicas().with_remote()
         return replace(settled, beside=loaded.held)
 
     def with_chips(self) -> Request:
@@ -521,6 +535,14 @@ class Request:
         axes = () if self.train is None else self.train.batch_axes
         passes = with_replicas(self.passes, read_replicas(self.replicas, axes))
         return replace(self, replicas=None, passes=passes)
+
+    def with_remote(self) -> Request:
+        """The request with the pass that keeps states in remote memory, behind all passes that
+        change what is computed. Raises InputError."""
+        if not self.remote or self.file.endswith(PROGRAM_FILE):
+            return self
+        passes = with_remote_states(self.passes, KeepRemote(tuple(self.remote)))
+        return replace(self, remote=(), passes=passes)
 
     def without_recomputation(self) -> Request:
         """The request, not settled yet, for the same program with no value computed again, and none

@@ -14,9 +14,10 @@ from ...ir.support.errors import InputError
 from ...ir.upstream import ArgSpec, ModulePass, VerifyException
 from ...ir.verify import verify
 from ...passes.fuse_chains import FuseChains
+from ...passes.keep_remote import KeepRemote
 from ...passes.narrow_partials import NarrowPartials
 from ...passes.narrow_stashes import NarrowStashes
-from ...passes.pipelines import level_after_all, levels_below, shorthand_from
+from ...passes.pipelines import STAGE, level_after_all, levels_below, shorthand_from
 from ...passes.plan_splits import PlanSplits
 from ...passes.planner.fineness import check_vertices
 from ...passes.planner.limits import check_proportion
@@ -128,6 +129,22 @@ def with_replicas(passes: str, change: Replicate) -> str:
     at = _behind_nn(specs, passes, change)
     behind = (change.spec(), FuseChains().spec(), UpdateEarly().spec())
     return ",".join(map(str, (*specs[:at], *behind, *specs[at:])))
+
+
+def with_remote_states(passes: str, change: KeepRemote) -> str:
+    """A pipeline that decides which states are remote right before it leaves nn.
+
+    Where loads and stores stand follows from the order of all other operations. Raises InputError
+    for a pipeline that does not name nn.
+
+    Args:
+        passes: "" for the default pipeline.
+    """
+    specs = parse_specs(passes or shorthand_from(NN))
+    at = _behind_nn(specs, passes, change)
+    below = (*(each.name for each in LEVELS), *(n for n, level in STAGE.items() if level != NN))
+    at += sum(1 for _ in takewhile(lambda each: each.name not in below, specs[at:]))
+    return ",".join(map(str, (*specs[:at], change.spec(), *specs[at:])))
 
 
 def _behind_nn(specs: Sequence[ArgSpec], passes: str, change: ModulePass) -> int:

@@ -28,6 +28,7 @@ GIVEN: dict[str, object] = {
     "recompute": "auto",
     "replicas": 2,
     "stash": ("f134:y",),
+    "remote": ("w*",),
     "rounding": "stochastic",
     "partials": "auto",
     "constraints": "c.json",
@@ -91,6 +92,7 @@ def test_the_command_line_asks_for_what_its_options_say():
     assert list(asked.values or ()) == ["x"]
     assert not replace(how, no_cache=True).request("net.onnx", Extensions()).cache
     turned = {"dim", "inputs", "value", "keep", "load", "shard", "stash", "train", "loss"} | {
+        "remote",
         "optimizer",
         "training",
         "calibrate",

@@ -232,6 +232,7 @@ TEXTS: Mapping[str, Callable[[Any], str]] = {
     "load": _loaded,
     "stash": ",".join,
     "shard": ";".join,
+    "remote": ",".join,
 }
 """What stands for a field of a request in the key, where that is not its value as text."""
 

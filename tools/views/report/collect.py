@@ -297,6 +297,10 @@ def _rounding_by(function: str, module: ModuleOp) -> int:
     return sum(function in (b.function, *(stage.function for stage in b.then)) for b in bodies)
 
 
+FEEDING = ("items", "items_per_s", "bound_by", "rates")
+"""The facts about items a second, as in a profile."""
+
+
 def _code_shortage(exe: Executable) -> int:
     """The most bytes that a tile lacks for its variables and, by the target's rules, its code,
     vertex state, exchange code and stacks; 0 if it has room for all."""
@@ -327,6 +331,7 @@ def _program(
         **vars(costs),
         "crossing_bytes": int(crossed.bytes.sum()),
         "seconds_of_a_run": costs.cycles / target.clock_hz,
+        **{name: profile[name] for name in FEEDING},
         "vertices": profile["vertices"],
         "edges": profile["edges"],
         "tiles": memory.tiles,

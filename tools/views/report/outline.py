@@ -41,6 +41,7 @@ UNKNOWN = (
     "crossing_bytes",
     *("supersteps", "vertices", "edges", "tiles_used", "max_tile_bytes", "over_bytes", "macs"),
     *("utilisation", "seconds_of_a_run", "fullest_tile"),
+    *("items", "items_per_s", "bound_by", "rates"),
 )
 """Facts that need plans. They are None in report.json."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...driver.figures import items_text
 from .collect import Report
 from .compare import Comparison
 
@@ -31,6 +32,7 @@ def report_lines(report: Report, folder: Path | None) -> Iterator[str]:
         f"fullest tile {program['fullest_tile']}: {program['max_tile_bytes']:,} of "
         f"{program['bytes_per_tile']:,} bytes; " + _fit(program)
     )
+    yield f"items: {items_text(program)}"
     yield from _chip_lines(report)
     cycles = np.asarray(operations["cycles"])
     for k in np.argsort(-cycles, kind="stable")[:3]:

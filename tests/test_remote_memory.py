@@ -1,0 +1,137 @@
+"""Programs whose states are in remote memory: the same bits, fewer bytes on the tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from some_models import model, node, random
+
+from abele.backends.machine import Machine
+from abele.dialects.levels import PARTITION
+from abele.dialects.tile import LoadOp, StoreOp
+from abele.ir.errors import DoesNotFit, InputError
+from abele.ir.upstream import Context, ModuleOp
+from abele.passes.convert_partition_to_tile import ConvertPartitionToTile
+from abele.passes.train import Train
+from abele.tools.driver.compile import compile_model
+from abele.tools.testing import Miscompiled, check_pass
+from abele.tools.testing.search.contracts import with_apply
+
+TARGET = "tiny:4"
+STEPS = 3
+
+
+def network():
+    weights = {"w": random((8, 16), 1), "v": random((16, 4), 2)}
+    nodes = [node("MatMul", "x w", "h"), node("Tanh", "h", "a"), node("MatMul", "a v", "y")]
+    return model(nodes, {"x": [8, 8]}, ["y"], weights)
+
+
+def compiled(remote: tuple[str, ...], target: str = TARGET, **options: object):
+    train = Train(loss="mean_square", optimizer="adam", learning_rate=0.01)
+    return compile_model(network(), target, train=train, remote=remote, cache=False, **options)
+
+
+def states_after_steps(exe) -> dict[str, np.ndarray]:
+    """The states after some steps on a strict machine."""
+    machine = Machine(exe.module_at("exchange"), exe.target, strict=True)
+    for step in range(STEPS):
+        inputs = {
+            each.name: random(each.shape, 10 * step + i) if each.shape else np.float32(0.1)
+            for i, each in enumerate(exe.inputs)
+        }
+        machine.run(inputs)
+    names = [name for name, v in machine.variables.items() if v.state is not None]
+    return {name: machine.read(name) for name in (*names, *machine.remote_states)}
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return compiled(())
+
+
+def test_moments_in_remote_memory_train_the_same_weights_bit_for_bit(plain):
+    exe = compiled(("optimizer",))
+    remote = Machine(exe.module_at("exchange"), exe.target).remote_states
+    assert len(remote) == 4
+    assert all(name.rpartition(".")[0] in ("w", "v") for name in remote)
+    expected, found = states_after_steps(plain), states_after_steps(exe)
+    assert expected.keys() == found.keys()
+    for name, array in expected.items():
+        assert found[name].tobytes() == array.tobytes(), name
+    moments = sum(op.bytes for op in remote.values())
+    assert exe.memory.remote_bytes == exe.profile["remote_bytes"] == moments
+    was, now = (int(each.memory.always_live_bytes.sum()) for each in (plain, exe))
+    assert was - now >= moments
+    assert exe.profile["cycles"] > plain.profile["cycles"]
+
+
+def test_weights_in_remote_memory_are_never_always_live(plain):
+    exe = compiled(("w", "v", "optimizer"))
+    assert exe.memory.always_live_bytes.sum() < plain.memory.always_live_bytes.sum() / 4
+    expected, found = states_after_steps(plain), states_after_steps(exe)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-6)
+
+
+def test_a_program_shows_and_takes_states_in_remote_memory():
+    exe = compiled(("w",))
+    assert {"w", "v"} <= exe.states.keys()
+    new = random((8, 16), 7)
+    exe.set_states({"w": new})
+    assert np.array_equal(exe.states["w"], new)
+
+
+def test_a_target_without_remote_memory_refuses_a_remote_home():
+    with pytest.raises(InputError, match=r"target mk1 has none \(remote.gbytes = 0\)"):
+        compiled(("w",), "mk1:16")
+
+
+def test_states_that_are_too_large_for_remote_memory_do_not_fit():
+    with pytest.raises(DoesNotFit, match="remote memory needs 512 bytes, 100 available"):
+        compiled(("w",), f"{TARGET},remote.gbytes=1e-7")
+
+
+def test_a_link_without_bandwidth_is_refused():
+    with pytest.raises(InputError, match="remote.gbytes_per_s: 0; need a number in 1e-06"):
+        compiled(("w",), f"{TARGET},remote.gbytes_per_s=0")
+
+
+def test_a_state_of_no_such_name_is_refused():
+    with pytest.raises(InputError, match="states: q: no state of that name"):
+        compiled(("q",))
+
+
+# Planted bugs
+
+
+def forget_stores(module: ModuleOp) -> None:
+    for op in [op for op in module.walk() if isinstance(op, StoreOp)]:
+        op.detach()
+
+
+def load_after_stores(module: ModuleOp) -> None:
+    """Stores come before all loads of their block."""
+    for op in [op for op in module.walk() if isinstance(op, LoadOp)]:
+        stores = [o for o in op.parent.ops if isinstance(o, StoreOp) and o.remote == op.remote]
+        if stores and stores[-1].next_op is not None:
+            op.detach()
+            stores[-1].parent.insert_op_after(op, stores[-1])
+
+
+BUGS: dict[str, Callable[[ModuleOp], None]] = {
+    "a store is forgotten": forget_stores,
+    "a load comes after the store": load_after_stores,
+}
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_the_kit_finds_a_planted_bug(name: str):
+    def apply(ctx: Context, op: ModuleOp) -> None:
+        ConvertPartitionToTile().apply(ctx, op)
+        BUGS[name](op)
+
+    with pytest.raises(Miscompiled):
+        _ = check_pass(with_apply(ConvertPartitionToTile(), apply), PARTITION, examples=200, seed=3)
