@@ -48,7 +48,9 @@ PROGRAMS: Mapping[str, Benchmark] = {
     "quantised": Benchmark(
         "..workshop.quantised", "quantised", ("networks", "target", "folder", "json")
     ),
-    "transformers": Benchmark("..workshop.transformers.bench", "transformers", ("target", "json")),
+    "transformers": Benchmark(
+        "..workshop.transformers.bench", "transformers", ("networks", "target", "json")
+    ),
     "learning": Benchmark("..workshop.learning.bench", "learning", ("networks", "target", "json")),
     "lookups": Benchmark("..workshop.lookups", "lookups", ("target",)),
     "recurrent": Benchmark("..workshop.recurrent", "recurrent", ("target",)),
@@ -82,8 +84,8 @@ def bench_command(
             help="light, fusion, trace, planning, start: names of light networks, separated by "
             "commas. fidelity: names of networks that were measured on chips, or of steps of "
             "training on pods, instead of the calibration. models, quantised: names of published "
-            "models. learning: names of data. steps: NAME:BATCH. training, graphs: "
-            "NAME:BATCH:VERTICES_PER_TILE."
+            "models. learning: names of data. transformers: bert-base, gpt2-small, gpt2-medium. "
+            "steps: NAME:BATCH. training, graphs: NAME:BATCH:VERTICES_PER_TILE."
         ),
     ] = None,
     target: Annotated[
@@ -124,7 +126,7 @@ def bench_command(
     - comparator: plans beside those of another planner
     - models: published models with their trained weights, beside onnxruntime
     - quantised: published models in int8 and fp8, by method of calibration
-    - transformers: BERT-base and GPT-2-small, seeded weights, beside onnxruntime
+    - transformers: BERT-base and GPT-2, seeded weights, beside onnxruntime
     - learning: networks that learn real data of installed packages
     - lookups: the host's time of an embedding, beside onnxruntime
     - recurrent: cycles and time of a step of an LSTM, by sequence length

@@ -1,4 +1,4 @@
-"""`abele bench transformers`: BERT-base and GPT-2-small on abele's machine and in onnxruntime."""
+"""`abele bench transformers`: BERT-base and GPT-2 on abele's machine and in onnxruntime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,15 +21,25 @@ from ....backends.target import Target
 from ....ir.support.errors import InputError
 from ....ir.support.whole_file import whole_file
 from ...bench.measure import THREADS, host, in_threads, medians, session
+from ...bench.named import names_in
 from ...bench.own_process import in_own_process
 from ...debug.run_check import relative_error
 from ...driver.compile import compile_model
 from ...driver.executable import Executable
 from ...driver.files import check_files
 from ...views.terminal import console
-from .graphs import BERT_BASE, GPT2_SMALL, Array, Shape, decoder, encoder, kept_caches
+from .graphs import BERT_BASE, GPT2_MEDIUM, GPT2_SMALL, Array, Shape, decoder, encoder, kept_caches
 
-KINDS = ("encoder", "decoder step")
+MODELS: Mapping[str, tuple[str, Shape]] = {
+    "bert-base": ("encoder", BERT_BASE),
+    "gpt2-small": ("decoder step", GPT2_SMALL),
+    "gpt2-medium": ("medium decoder step", GPT2_MEDIUM),
+}
+"""By name, what is computed, and its sizes."""
+
+USUAL = "bert-base,gpt2-small"
+"""The models that are measured unless others are named."""
+
 DTYPES = ("float32", "float16")
 
 TOKENS_COMPARED = 4
@@ -84,24 +94,28 @@ class Result:
         return self.macs.get(part, 0) / (self.parts[part] * self.peak_macs)
 
 
-def transformers(target: str = "mk2", layers: int = 12, report: Path | None = None) -> None:
-    """Compile and run an encoder and a decoder's step, and print figures by model and by part.
+def transformers(
+    networks: str = USUAL, target: str = "mk2", layers: int = 0, report: Path | None = None
+) -> None:
+    """Compile and run encoders and steps of decoders, and print figures by model and by part.
 
     Args:
-        layers: of each.
+        networks: names of models, with commas.
+        layers: of each; 0 for those that it has.
         report: a JSON file for all figures.
     """
     check_files({}, {"--json": report})
     results: list[Result] = []
     with tempfile.TemporaryDirectory() as folder:
-        for kind in KINDS:
+        for name in names_in("--networks", networks, MODELS):
             for dtype in DTYPES:
                 path = Path(folder, "model.onnx")
-                results.append(in_own_process(measure, kind, dtype, layers, target, path))
+                results.append(in_own_process(measure, name, dtype, layers, target, path))
     here = in_own_process(host)
     out = console()
+    cut = f", {layers} layers" if layers else ""
     out.print(
-        f"{target}, {layers} layers; {here['processor']}, {here['kernels']} kernels; "
+        f"{target}{cut}; {here['processor']}, {here['kernels']} kernels; "
         f"onnxruntime {here['onnxruntime']}"
     )
     out.print(models_table(results))
@@ -112,14 +126,15 @@ def transformers(target: str = "mk2", layers: int = 12, report: Path | None = No
             stream.write(json.dumps(figures, indent=2).encode())
 
 
-def measure(kind: str, dtype: str, layers: int, target: str, path: Path) -> Result:
+def measure(name: str, dtype: str, layers: int, target: str, path: Path) -> Result:
     """The figures of one model. Call it in a process of its own.
 
     Args:
         path: for its .onnx file.
     """
-    is_step = kind == "decoder step"
-    shape = replace(GPT2_SMALL if is_step else BERT_BASE, layers=layers)
+    kind, shape = MODELS[name]
+    is_step = kind != "encoder"
+    shape = replace(shape, layers=layers or shape.layers)
     model = decoder(shape, dtype, step=True) if is_step else encoder(shape, dtype)
     path.write_bytes(model.SerializeToString())
     del model
@@ -133,10 +148,10 @@ def measure(kind: str, dtype: str, layers: int, target: str, path: Path) -> Resu
         start = process_time()
         exe = compile_model(path, target, keep=kept, cache=False)
         compiled = process_time() - start
-        (name,) = (each.name for each in exe.outputs)
-        found = exe.run(inputs)[name]
+        (output,) = (each.name for each in exe.outputs)
+        found = exe.run(inputs)[output]
         peer, names = session(path, 1)
-        expected = dict(zip(names, peer.run(None, inputs | caches), strict=True))[name]
+        expected = dict(zip(names, peer.run(None, inputs | caches), strict=True))[output]
         run = partial(exe.run, inputs)
         peers = [peer, *(session(path, n)[0] for n in THREADS[1:])]
         times = medians(

@@ -48,6 +48,9 @@ BERT_BASE = Shape(layers=12, width=768, heads=12, hidden=3072, words=30_522, tok
 GPT2_SMALL = Shape(layers=12, width=768, heads=12, hidden=3072, words=50_257, tokens=128)
 """Source: Radford et al., 2019, the smallest model. The published one has a context of 1,024."""
 
+GPT2_MEDIUM = Shape(layers=24, width=1024, heads=16, hidden=4096, words=50_257, tokens=128)
+"""Source: as GPT2_SMALL, the next larger model."""
+
 
 @dataclass
 class _Graph:
