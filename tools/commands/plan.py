@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ...backends.target import DEFAULT_TARGET, resolve_target
 from ...ir.support.errors import InputError
 from ..driver.files import check_files, write_text
+from ..driver.request import machine_of
 from ..views.planning.columns import chosen, csv_text
 from ..views.planning.picture import draw_trade_offs, needs_matplotlib
 from ..views.planning.plan import DTYPES, PlannedModel, plan_model, product_of_matrices
@@ -130,7 +130,7 @@ def plan_command(
             chosen(OPERATOR_COLUMNS, columns)
         program = None
         if matmul:
-            machine = resolve_target(how.target or DEFAULT_TARGET)
+            machine = machine_of(how.target, how.chips)
             program = product_of_matrices(*_shape(matmul), dtype or "f16", machine)
         with how.progress(extensions) as on_step:
             asked = replace(how, passes=passes).request(model, extensions, on_step)

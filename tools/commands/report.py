@@ -200,7 +200,7 @@ def _reported(request: Request) -> tuple[Executable, Report]:
         if read is None or read.level != LEVELS[0]:
             raise
         request.on_step("collect")
-        exe = unplanned(read, plan_target(read.module, request.target, read.path))
+        exe = unplanned(read, plan_target(read.module, request.with_chips().target, read.path))
         return exe, outline(exe, names_in(request.model), error, source_lines(request.model))
     request.on_step("collect")
     return exe, collect(exe, names_in(request.model), source_lines(request.model))

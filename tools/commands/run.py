@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from ...backends.target import resolve_target
 from ...ir.support.deferred import deferred
 from ...ir.well_known import MOST_SEED
 from ..driver.arrays import Array, Tensor, checked, listed, npz_names, read_npz, seeded, write_npz
@@ -18,6 +17,7 @@ from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_text
 from ..driver.host_memory import refuse_too_little_to_map
 from ..driver.member_names import member_names
+from ..driver.request import machine_of
 from ..driver.stages import CHECK
 from ..views.user_errors import print_error_line, text_in, user_errors
 from .arguments import LEVELS_HELP, ModelFile, ProfileFile, TraceFile, given_values
@@ -83,8 +83,9 @@ def run(
             },
             {"--outputs": outputs, "--profile": profile, "--trace": trace},
         )
-        if at == MACHINE and how.target is not None and not model.endswith(PROGRAM_FILE):
-            refuse_too_little_to_map(resolve_target(how.target))
+        named = how.target is not None or how.chips is not None
+        if at == MACHINE and named and not model.endswith(PROGRAM_FILE):
+            refuse_too_little_to_map(machine_of(how.target, how.chips))
         given: dict[str, Array] = {}
         replaced: dict[str, Array] = {}
         with_values = given_values(how.value)

@@ -477,11 +477,7 @@ class Request:
         """The request for the target with its number of chips. Raises InputError."""
         if self.chips is None or self.file.endswith(PROGRAM_FILE):
             return self
-        try:
-            found = _resolved(self.target).with_chips(self.chips)
-        except InputError as error:
-            raise InputError(f"--chips {self.chips}: {error}") from None
-        return replace(self, target=found, chips=None)
+        return replace(self, target=machine_of(self.target, self.chips), chips=None)
 
     def with_pipeline(self) -> Request:
         """The request with the passes that its pipeline stands for. Raises InputError."""
@@ -650,6 +646,17 @@ def found_front_end(model: Model) -> FrontEnd:
 def is_given(value: object) -> bool:
     """Whether a value asks for something. No names, no sizes and an empty pipeline do not."""
     return value is not None and not (isinstance(value, Mapping | str | tuple) and not value)
+
+
+def machine_of(target: str | Target | None, chips: int | None) -> Target:
+    """The machine that the options target and chips stand for. Raises InputError."""
+    found = _resolved(target)
+    if chips is None:
+        return found
+    try:
+        return found.with_chips(chips)
+    except InputError as error:
+        raise InputError(f"--chips {chips}: {error}") from None
 
 
 def _resolved(target: str | Target | None) -> Target:

@@ -261,3 +261,20 @@ def test_training_that_cannot_be_planned_is_refused(
     result = plan(*options)
     assert result.exit_code == 2
     assert problem in result.stderr
+
+
+@pytest.mark.parametrize(("chips", "tiles"), [("1", 1472), ("2", 2944)])
+def test_a_product_is_planned_for_the_chips_that_are_asked_for(tmp_path: Path, chips, tiles):
+    out = tmp_path / "plan.json"
+    result = plan("--matmul", "64,64,64", "--target", "mk2x4", "--chips", chips, "--json", str(out))
+    assert result.exit_code == 0, result.output
+    assert json.loads(out.read_text())["tiles"] == tiles
+
+
+@pytest.mark.parametrize("command", ["run", "compile", "report", "memory", "bisect"])
+def test_more_chips_than_a_topology_has_are_refused_by_every_command(network: Path, command: str):
+    where = ("-o", "p.abele") if command == "compile" else ("-o", "r") if command == "report" else ()
+    asked = ("small.onnx", *where, "--target", "mk1x2", "--chips", "4")
+    result = plan(*asked, command=command)
+    assert result.exit_code == 2
+    assert result.stderr.rstrip().endswith("--chips 4: 4 chips; mk1x2 has 2")
