@@ -273,7 +273,7 @@ def test_a_product_is_planned_for_the_chips_that_are_asked_for(tmp_path: Path, c
 
 @pytest.mark.parametrize("command", ["run", "compile", "report", "memory", "bisect"])
 def test_more_chips_than_a_topology_has_are_refused_by_every_command(network: Path, command: str):
-    where = ("-o", "p.abele") if command == "compile" else ("-o", "r") if command == "report" else ()
+    where = {"compile": ("-o", "p.abele"), "report": ("-o", "r")}.get(command, ())
     asked = ("small.onnx", *where, "--target", "mk1x2", "--chips", "4")
     result = plan(*asked, command=command)
     assert result.exit_code == 2

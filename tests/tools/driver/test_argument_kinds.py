@@ -18,6 +18,7 @@ from abele.tools.driver.request import OPTIONS
 WRONG: Mapping[str, list[object]] = {
     "model": [None, 3, b"net.onnx", ["net.onnx"]],
     "target": [3, ["mk2"]],
+    "chips": [2.5, True, "2"],
     "dims": [2, [("N", 2)], {"N": 2.0}, {"N": "2"}, {"N": True}, {3: 2}],
     "values": [[1], {3: np.ones(2)}],
     "example": [3, b"x.npz", [np.ones(2)], {3: np.ones(2)}],
@@ -32,6 +33,7 @@ WRONG: Mapping[str, list[object]] = {
     "stash": [3, None, "f134:y", [3]],
     "load": [None, "rules.rw", [3]],
     "constraints": [3, {}],
+    "shard": [3, None, "fc1:n=4", [3]],
     "memory_proportion": ["0.5", True],
     "vertices_per_tile": ["6", 6.0],
     "weights": [3, [np.ones(2)]],

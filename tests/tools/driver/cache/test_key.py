@@ -39,6 +39,7 @@ def changed(request: Request) -> set[str]:
 DECIDING = [
     ("target", "tiny:8", "target"),
     ("target", None, "target"),
+    ("chips", 2, "target"),
     ("dims", {"N": 2}, "dims"),
     ("values", {"x": 1.5}, "values"),
     ("batch", 2, "batch"),
@@ -49,6 +50,7 @@ DECIDING = [
     ("load", replace(Extensions(), load=("net.onnx",)), "loaded"),
     ("partials", "float16", "passes"),
     ("constraints", "asked.json", "constraints"),
+    ("shard", ("fc1:n=2",), "shard"),
     ("memory_proportion", 0.5, "memory proportion"),
     ("vertices_per_tile", 2, "vertices per tile"),
     ("micro_batches", 2, "micro batches"),
