@@ -104,8 +104,10 @@ class PartialSums:
         found = batch_dim(structure.space, self.dims[op], self.replicas)
         assert found is not None
         space = in_front(split_reduction(structure.space, found.along, self.replicas, 0.0))
-        element = nn.element_of(op.results[0])
-        return nn.ComputeOp(op.operands, replace(structure, space=space), elements=[element])
+        # The space may view the result in another shape.
+        shape = (self.replicas, *nn.shape_of(op.results[0]))
+        type_ = nn.tensor(shape, nn.element_of(op.results[0]))
+        return nn.ComputeOp(op.operands, replace(structure, space=space), type_)
 
     def _insert(self, made: Operation, like: Operation) -> SSAValue:
         made.location = like.location

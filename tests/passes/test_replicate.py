@@ -104,6 +104,16 @@ READ_TWICE = NOT_LINEAR.replace(
     "nn.tanh %s : (tensor<3xf32>)", "nn.mul %s, %s : (tensor<3xf32>, tensor<3xf32>)"
 )
 
+GROUPS = """
+func.func @main(%x: tensor<8x6x5x5xf32>, %dy: tensor<8x4x5x5xf32>) -> tensor<4x3x3x3xf32> {
+  %g = nn.compute(%x, %dy) space <[g = 2, o = 2, c = 3, ky = 3, kx = 3, n = 8 reduction,
+      y = 5 reduction, x = 5 reduction]
+      (n, g, c, y + ky - 1 fill, x + kx - 1 fill) of [8, 2, 3, 5, 5], (n, g, o, y, x) of [8, 2, 2, 5, 5]
+      -> (g, o, c, ky, kx) of [2, 2, 3, 3, 3]>
+      body <mul sum> : (tensor<8x6x5x5xf32>, tensor<8x4x5x5xf32>) -> tensor<4x3x3x3xf32>
+  func.return %g : tensor<4x3x3x3xf32>
+}"""
+
 NOT_ZERO = BEFORE.replace("%zero to [3]", "%one to [3]").replace(
     "%zero = ", "%one = nn.constant {one} : tensor<f32>\n%zero = "
 )
@@ -125,6 +135,18 @@ def test_the_program_means_the_same(way: Way):
         after = run_reference(replicated(text, 4, way, FOUR), given).outputs
         for name, array in before.items():
             np.testing.assert_array_equal(after[name], array)
+
+
+def test_sums_that_are_viewed_in_another_shape_keep_it():
+    rng = np.random.default_rng(0)
+    given = {
+        "arg0": rng.integers(-2, 3, (8, 6, 5, 5)).astype(np.float32),
+        "arg1": rng.integers(-2, 3, (8, 4, 5, 5)).astype(np.float32),
+    }
+    before = run_reference(module_of(GROUPS, context()), given).outputs
+    after = run_reference(replicated(GROUPS, 4, RING, FOUR), given).outputs
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array)
 
 
 def test_rounds_follow_each_other_only_where_they_pay():
