@@ -33,6 +33,7 @@ from .evaluate.blocks import Blocks, filling, only_element, read_blocks, tensor_
 from .evaluate.control import Walker
 from .evaluate.faults import AFTER_LOAD, DropMessage, FlipByte, Lost, lost_bytes
 from .evaluate.host import host_tensor
+from .evaluate.replicas import replicas_differ
 from .evaluate.shadow import Shadow
 from .faults import IndexFault
 from .faults import MachineFault as MachineFault
@@ -244,6 +245,16 @@ class Machine:
             )
         values = read_blocks(self.blocks[variable])
         return tensor_of(values, self.variables[variable].tensor.get_shape())
+
+    def unequal_replicas(self) -> list[str]:
+        """The states of which two tiles hold different bits of the same elements."""
+        return [
+            name
+            for name, op in self.variables.items()
+            if op.state is not None
+            and op.placed.replicas > 1
+            and replicas_differ(self.blocks[name])
+        ]
 
     def _predicate(self, variable: str) -> bool:
         """The only element of a variable."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
+from typing import Literal
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -15,6 +16,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     StringAttr,
+    UnitAttr,
     f32,
     f64,
     i64,
@@ -68,6 +70,7 @@ from .gradients.reverse import Backward
 from .gradients.several_steps import repeat_steps
 from .gradients.unit_scaling import UnitScaling, first_exponent
 from .gradients.way import is_float
+from .replicas.written import SHARED
 
 LOSS = "loss"
 """The name of the result that is the loss."""
@@ -122,6 +125,9 @@ class Train(ModulePass, Settings, Numbers):
             gradients are summed, and the weights are updated once.
         batch_axes: with micro_batches, the axis of the samples of an input, as INPUT:AXIS, where it
             is not the first; INPUT:none for an input that is the same for all samples.
+        shard: what several chips share instead of holding it whole: optimizer, for what an
+            optimiser keeps and the updates of weights (replicated tensor sharding); "" leaves it to
+            the planner.
         recompute: whether the backward pass of a loop computes the values of an iteration again
             from its initial values, instead of keeping them.
         steps: how many steps a run takes, one after the other; each input and each result then has
@@ -148,6 +154,7 @@ class Train(ModulePass, Settings, Numbers):
     update: bool = True
     micro_batches: int = 1
     batch_axes: tuple[str, ...] = ()
+    shard: Literal["", "optimizer"] = ""
     recompute: bool = False
     steps: int = 1
 
@@ -162,6 +169,8 @@ class Train(ModulePass, Settings, Numbers):
         if main is None or not may_rewrite():
             return
         keep_forward_names(op)
+        if self.shard:
+            op.attributes[SHARED] = UnitAttr()
         drop_groups(op)
         with Edit(source_at("train", Train.apply), main) as edit:
             _Step(self, op, main, edit).run()

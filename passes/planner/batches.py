@@ -1,4 +1,4 @@
-"""The terms of a program whose batch is shared by replicas."""
+"""The terms of a program whose batch, or whose optimiser, several chips share."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Operation
 
 from ...dialects.structured import Movement, Structured
+from ...ir.phases import UPDATE, Phases
 from ...ir.upstream import ModuleOp
 from ..replicas.following import Following, batch_dim
-from ..replicas.written import PARTS, follow, replicas_of
+from ..replicas.written import PARTS, follow, replicas_of, shares_optimizer
 from .limits import Limits
 from .terms import FREE
 
 
 def with_batch(limits: Limits, module: ModuleOp) -> Limits:
-    """Limits that also cut the batch across the replicas of a module, if it has several."""
-    replicas = replicas_of(module)
-    if replicas == 1:
+    """Limits that also cut the batch across the replicas of a module, if it has several, and
+    updates of weights across all chips, if it asks for that."""
+    replicas, shares = replicas_of(module), shares_optimizer(module)
+    if replicas == 1 and not shares:
         return limits
-    found = follow(module)
+    found = follow(module) if replicas > 1 else Following(module)
+    phases = Phases.of(module)
     terms = dict(limits.terms)
     for op in module.walk():
         own = terms.get(op, FREE)
         batch, parts = _batch(op, found, replicas), op.attributes.get(PARTS)
         if batch is not None:
             own = replace(own, batch=batch)
+        elif shares and isinstance(op, Structured) and phases.phase(op) == UPDATE:
+            own = replace(own, every=True)
         if isinstance(parts, DenseArrayBase) and not own.split:
             own = replace(own, split=tuple(int(n) for n in parts.get_values()))
         if own is not FREE:

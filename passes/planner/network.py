@@ -20,7 +20,7 @@ from ...dialects.home import home_of
 from ...ir.geometry.layout import Layout, placement
 from ...ir.upstream import ModuleOp
 from ..plans.parts import Part, Parts
-from ..replicas.written import replicas_of
+from ..replicas.written import replicas_of, shares_optimizer
 from .batches import with_batch
 from .budget import Fronts
 from .choice import Choice, rank
@@ -159,7 +159,7 @@ class _Request:
         """
         target = self.target if group is None else group.part.target
         found = self.planned(target, group)
-        replicated = replicas_of(self.module) > 1
+        replicated = replicas_of(self.module) > 1 or shares_optimizer(self.module)
         if (
             target.chips == 1
             or replicated

@@ -74,7 +74,11 @@ def ways_of(problem: Problem, target: Target) -> list[tuple[int, ...]]:
         if shared:
             return shared
     every = [one, *(_cut(one, d, chips) for d in range(rank))]
-    return [way for way in every if can_spread(problem, way, target)]
+    found = [way for way in every if can_spread(problem, way, target)]
+    if not problem.terms.every:
+        return found
+    kept = problem.structure.space.of_kind("parallel")
+    return [way for way in found if any(way[d] > 1 for d in kept)] or found
 
 
 def _cut(way: tuple[int, ...], dim: int, chips: int) -> tuple[int, ...]:

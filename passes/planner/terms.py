@@ -23,6 +23,7 @@ class Terms:
         across, apart: as in Plan; None where the planner may choose the chips.
         batch: the dimension that spans the samples of a batch, which is cut across replicas, and
             their number; None for an operator without samples.
+        every: whether the plan takes all chips, if it can.
     """
 
     split: tuple[int, ...] = ()
@@ -34,6 +35,7 @@ class Terms:
     across: tuple[int, ...] | None = None
     apart: int = 0
     batch: tuple[int, int] | None = None
+    every: bool = False
 
     def chips(self, dim: int) -> int:
         """The chips over which the parts of a dimension are spread."""
@@ -68,6 +70,17 @@ class Terms:
     def allow_chips(self, across: Sequence[int]) -> bool:
         """Whether the parts of dimensions may be spread over so many chips; () is one chip."""
         return self.across is None or tuple(across) == self.across
+
+    def keep_chips(self, across: Sequence[int]) -> bool:
+        """Whether a plan cuts the batch across all replicas, and takes all chips if it has to.
+
+        Args:
+            across: as in Plan.
+        """
+        if self.batch is not None:
+            dim, replicas = self.batch
+            return bool(across) and across[dim] % replicas == 0
+        return bool(across) or not self.every
 
     def hold(self, temporary_bytes: int) -> bool:
         """Whether a plan may take this many temporary bytes without relaxing the limit."""

@@ -22,6 +22,10 @@ SAMPLES = "abele.samples"
 """The attribute of a module that lists the axes of samples of each input of its entry; none for an
 input that is the same for all samples."""
 
+SHARED = "abele.shared"
+"""The attribute of a module whose chips share what its optimiser keeps, and the updates of weights:
+each holds and computes a part."""
+
 PARTS = "abele.parts"
 """The attribute of an operation with the parts into which a plan cuts its dimensions, 0 for any
 number. Rounds both ways have one: a tile takes part in one direction only."""
@@ -40,6 +44,11 @@ def replicas_of(module: ModuleOp) -> int:
     """The number of replicas of a module; 1 if it records none."""
     found = module.attributes.get(REPLICAS)
     return found.value.data if isinstance(found, IntegerAttr) else 1
+
+
+def shares_optimizer(module: ModuleOp) -> bool:
+    """Whether the chips of a module share what its optimiser keeps."""
+    return SHARED in module.attributes
 
 
 def follow(module: ModuleOp) -> Following:

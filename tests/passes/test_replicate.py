@@ -108,7 +108,8 @@ GROUPS = """
 func.func @main(%x: tensor<8x6x5x5xf32>, %dy: tensor<8x4x5x5xf32>) -> tensor<4x3x3x3xf32> {
   %g = nn.compute(%x, %dy) space <[g = 2, o = 2, c = 3, ky = 3, kx = 3, n = 8 reduction,
       y = 5 reduction, x = 5 reduction]
-      (n, g, c, y + ky - 1 fill, x + kx - 1 fill) of [8, 2, 3, 5, 5], (n, g, o, y, x) of [8, 2, 2, 5, 5]
+      (n, g, c, y + ky - 1 fill, x + kx - 1 fill) of [8, 2, 3, 5, 5],
+      (n, g, o, y, x) of [8, 2, 2, 5, 5]
       -> (g, o, c, ky, kx) of [2, 2, 3, 3, 3]>
       body <mul sum> : (tensor<8x6x5x5xf32>, tensor<8x4x5x5xf32>) -> tensor<4x3x3x3xf32>
   func.return %g : tensor<4x3x3x3xf32>

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,11 +20,13 @@ class Results:
 
     Attributes:
         fault: the error that ended the run, in words; "" if it ended with results.
+        unequal: the states of which two tiles hold different bits of the same elements.
     """
 
     outputs: Mapping[str, Array]
     states: Mapping[str, Array] = field(default_factory=dict[str, Array])
     fault: str = ""
+    unequal: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

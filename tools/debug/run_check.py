@@ -239,6 +239,10 @@ def check_run(
             if unlike is not None:
                 others = f". {verdict.problem}" if verdict.problem else ""
                 verdict = replace(verdict, problem=f"{unlike.text}{others}")
+        if watched.unequal and not verdict.problem:
+            names = ", ".join(f"@{name}" for name in watched.unequal)
+            problem = f"tiles that repeat elements of {names} hold different bits of them"
+            verdict = replace(verdict, problem=problem)
         return replace(verdict, checked=look.checked, ratio=look.largest_ratio)
 
 
@@ -286,7 +290,7 @@ def _watched(
     except IndexFault as fault:
         # The plain run has ended with results.
         return Results({}, fault=one_line(fault))
-    return Results(outputs, states_of(machine))
+    return Results(outputs, states_of(machine), unequal=machine.unequal_replicas())
 
 
 def _followed(

@@ -46,6 +46,7 @@ from .recomputation.asked import automatic_types, read_recompute
 from .recomputation.automatic import Changes, Result, within
 from .reduce import reduce_module
 from .request import Request, found_front_end
+from .shared_states import told_shares
 from .spare import fitting
 from .stages import Stages
 from .sums_of_parts import told_sums
@@ -73,6 +74,10 @@ def compile_anew(request: Request) -> Executable:
     exe = (_recomputed if request.recompute else _fitting)(request, compiles)
     if request.train is not None and request.train.micro_batches > 1 and exe.stages.plans:
         request.tell(told_sums(exe.stages.plans.module.clone()))
+    if request.train is not None and request.train.shard:
+        machine = exe.target
+        module = exe.module_at(MACHINE)
+        request.tell(told_shares(module, machine.chips, machine.tiles_per_chip))
     if compiles.number > 1:
         rest = perf_counter() - start - sum(exe.stages.seconds.values())
         exe.stages.add(TRIALS, max(rest, 0.0))

@@ -1,5 +1,6 @@
 """Replicas compute what one chip computes."""
 
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -7,7 +8,11 @@ import onnx
 import pytest
 from some_models import model, node
 
+from abele.backends.evaluate.faults import DropMessage
+from abele.backends.machine import Machine
 from abele.dialects import control
+from abele.dialects.exchange import VariableOp
+from abele.dialects.tile import CopyOp, SuperstepOp
 from abele.ir.errors import InputError
 from abele.tools import Executable, Training, compile_model
 
@@ -100,3 +105,77 @@ def test_a_batch_is_shared_in_inference():
     given = {"x": whole((16, 6), 0)}
     np.testing.assert_array_equal(exe.run(given)["y"], one.run(given)["y"])
     assert "across 4" in str(exe.module_at("partition"))
+
+
+def test_tiles_hold_the_same_bits_of_each_weight():
+    exe = trained(4, "4", 1)
+    machine_ = Machine(exe.module_at("exchange"), exe.target, strict=True)
+    for step in range(2):
+        machine_.run({"x": whole((16, 6), step), "target": whole((16, 4), 10 + step)})
+    repeated = [
+        name
+        for name, op in machine_.variables.items()
+        if op.state is not None and op.placed.replicas > 1
+    ]
+    assert {"w", "v"} <= {*repeated}
+    assert machine_.unequal_replicas() == []
+
+
+def test_a_replica_that_keeps_a_stale_weight_is_found():
+    exe = trained(4, "4", 1)
+    module = exe.module_at("exchange")
+    given = {"x": whole((16, 6), 0), "target": whole((16, 4), 10)}
+    (far,) = (op for op in module.walk() if isinstance(op, VariableOp) and op.symbol == "w")
+    last = far.placed.tiles.end - 1
+    copies = [op for op in module.walk() if isinstance(op, CopyOp) and op.destination == "w"]
+    step = copies[-1].parent_op()
+    assert isinstance(step, SuperstepOp)
+    found: list[str] = []
+    for source in range(exe.target.tiles):
+        lost = DropMessage(step.sym_name.data, source, last)
+        try:
+            stale = Machine(module, exe.target, faults=[lost])
+        except ValueError:
+            continue
+        stale.run(given)
+        found += stale.unequal_replicas()
+    assert "w" in found
+
+
+@pytest.mark.parametrize("replicas", [None, 4])
+def test_chips_share_what_an_optimiser_keeps(replicas: int | None):
+    said: list[str] = []
+    train = Training(
+        loss="mean_square",
+        reduction="sum",
+        optimizer="adam",
+        learning_rate=0.125,
+        shard="optimizer",
+    )
+    exe = compile_model(
+        layers(),
+        machine(4),
+        batch=16,
+        train=train,
+        replicas=replicas,
+        on_note=said.append,
+        cache=False,
+    )
+    for step in range(2):
+        _ = exe.run({"x": whole((16, 6), step), "target": whole((16, 4), 10 + step)})
+    one = trained(1, "", 1, "adam")
+    for name, array in one.states.items():
+        np.testing.assert_allclose(exe.states[name], array, rtol=1e-5, atol=1e-6)
+    kept = {"w": 60, "b": 10, "v": 40}
+    for op in exe.module_at("exchange").walk():
+        if isinstance(op, VariableOp) and op.symbol.endswith((".mean", ".square")):
+            assert op.placed.replicas == 1
+            assert len(op.placed.tiles.spans) == 4
+            size = kept[op.symbol.partition(".")[0]]
+            own = op.placed.tiles.on_a_chip * op.placed.block_elements
+            # A chip holds a quarter, but for parts that are not equal.
+            assert size / 4 <= own <= size / 2
+    (line,) = (each for each in said if each.startswith("chips: the optimiser keeps"))
+    most, whole_, fewer = (int(w.replace(",", "")) for w in re.findall(r"\d[\d,]*", line))
+    assert most + fewer == whole_
+    assert most < whole_ / 2
