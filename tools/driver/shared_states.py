@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
 from ...dialects.exchange import VariableOp
+from ...dialects.settable import listed_names
 from ...dialects.variable import bytes_per_tile
 from ...ir.upstream import ModuleOp
 from ...ir.well_known import TRAINED, UPDATED
@@ -38,7 +38,4 @@ def told_shares(module: ModuleOp, chips: int, chip_tiles: int) -> Iterator[str]:
 
 
 def _names(module: ModuleOp, attribute: str) -> set[str]:
-    listed = module.attributes.get(attribute)
-    if not isinstance(listed, ArrayAttr):
-        return set()
-    return {each.data for each in listed.data if isinstance(each, StringAttr)}
+    return {*(listed_names(module, attribute) or ())}
