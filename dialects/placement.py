@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from ..ir.geometry.layout import Layout, canonical, with_gaps
-from ..ir.geometry.tiles import Tiles
+from ..ir.geometry.layout import Layout, canonical, placement_order, with_gaps
+from ..ir.geometry.tiles import Tiles, digits_of_chips
 from ..ir.upstream import VerifyException
 from .abele import Plan
 
@@ -89,6 +89,8 @@ class Placement:
                 placed = with_gaps(placed, chip_tiles)
             return canonical(self._at(placed, *self._to(placed.tiles, chip_tiles)))
         combine = placed.combine and self.moved(placed.combine, chip_tiles)
+        if self.apart > 1:
+            placed = _with_gaps(placed, chip_tiles)
         return replace(self._at(placed, *self._to(placed.tiles, chip_tiles)), combine=combine)
 
     def own(self, placed: Placed, chip_tiles: int) -> Placed:
@@ -134,6 +136,16 @@ class Placement:
     def _tiles(self, chip_tiles: int) -> str:
         ends = (f"{c * chip_tiles}..{(c + 1) * chip_tiles - 1}" for c in self.chips[:4])
         return ", ".join(ends) + (", ..." if self.count > 4 else "")
+
+
+def _with_gaps(plan: Plan, chip_tiles: int) -> Plan:
+    """The plan spread over chips, if its cells fill several chips in a row; else the plan."""
+    order = placement_order(len(plan.split), plan.order)
+    chips = None if plan.across else digits_of_chips(plan.tiles, chip_tiles)
+    if chips is None:
+        return plan
+    across = {d: n for d, n in zip(order, chips, strict=True)}
+    return replace(plan, across=tuple(across[d] for d in sorted(across)), apart=chip_tiles)
 
 
 def placement_of(function: FuncOp) -> Placement | None:

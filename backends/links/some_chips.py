@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -45,9 +46,14 @@ class SomeChips(Links):
         pair = ends[0] * self.chips + ends[1]
         return Routes(every.bytes_per_second, pair[ours], every.link[ours])
 
-    def meeting_seconds(self) -> float:
-        """Seconds in which the tiles of the machine meet, beyond what those of one chip take."""
-        return self.whole.meeting_seconds()
+    def meeting_seconds(self, chips: Sequence[int] = ()) -> float:
+        """Seconds in which the tiles of several chips meet, beyond what those of one chip take.
+
+        Args:
+            chips: in ascending order; () for all of these chips.
+        """
+        own = chips or range(self.chips)
+        return self.whole.meeting_seconds([self.first + chip * self.apart for chip in own])
 
     def first_word_seconds(self) -> float:
         """Seconds until the first word of an exchange between chips has arrived."""

@@ -202,7 +202,7 @@ class Target:
             return self.one_chip
         if count == self.chips:
             return self
-        links = SomeChips(count, first, apart, self.links)
+        links = SomeChips(chips=count, first=first, apart=apart, whole=self.links)
         return replace(self, tiles=count * self.tiles_per_chip, links=links)
 
     @property

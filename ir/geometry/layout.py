@@ -13,7 +13,7 @@ from ..support.distinct import distinct
 from ..support.hash_once import hash_once
 from .grid import Cut
 from .space import AccessMap, AxisMap, Dim, identity_map
-from .tiles import Tiles
+from .tiles import Tiles, digits_of_chips
 
 
 @hash_once
@@ -407,22 +407,13 @@ def with_gaps(layout: Layout, chip_tiles: int) -> Layout:
     Args:
         chip_tiles: the tiles of a chip.
     """
-    if layout.apart or layout.first_tile % chip_tiles or layout.cells % chip_tiles:
+    chips = None if layout.apart else digits_of_chips(layout.tiles, chip_tiles)
+    if chips is None:
         return layout
-    left = layout.cells // chip_tiles
-    if left == 1:
-        return layout
-    grid = list(layout.grid)
-    for d in layout.split_dims:
-        parts = layout.parts[d]
-        chips = parts if left % parts == 0 else left
-        if parts % chips:
-            return layout
-        grid[d] = _cut(grid[d].size, parts, grid[d].grain, chips)
-        left //= chips
-        if left == 1:
-            return replace(layout, grid=tuple(grid), apart=chip_tiles)
-    return layout
+    grid = tuple(
+        _cut(cut.size, cut.parts, cut.grain, n) for cut, n in zip(layout.grid, chips, strict=True)
+    )
+    return replace(layout, grid=grid, apart=chip_tiles)
 
 
 def _with_whole_axes(layout: Layout) -> Layout:

@@ -175,6 +175,26 @@ def check_spread(parts: Sequence[int], chips: Sequence[int], apart: int) -> None
         )
 
 
+def digits_of_chips(tiles: Tiles, chip_tiles: int) -> tuple[int, ...] | None:
+    """The chips over which the parts of each dimension are spread, where cells in a row fill
+    several chips. None if they fill none, or only one.
+
+    Args:
+        chip_tiles: the tiles of a chip.
+    """
+    left, rest = divmod(tiles.count, chip_tiles)
+    if tiles.chips or tiles.first % chip_tiles or rest or left == 1:
+        return None
+    found = [1] * len(tiles.parts)
+    for d, parts in enumerate(tiles.parts):
+        # The slowest digits count chips.
+        found[d] = parts if left % parts == 0 else left
+        if parts % found[d]:
+            return None
+        left //= found[d]
+    return tuple(found)
+
+
 def in_common(one: Tiles, other: Tiles) -> tuple[Rows, Rows]:
     """The cells of two grids that lie on the same tiles: the cells of one, and those of the other.
 

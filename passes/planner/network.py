@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 from ...backends.target import Target
 from ...dialects.abele import Plan, PlanAttr
 from ...dialects.home import home_of
+from ...dialects.placement import placement_of
 from ...ir.geometry.layout import Layout, placement
 from ...ir.upstream import ModuleOp
 from ..plans.parts import Part, Parts
@@ -267,6 +268,9 @@ class _Request:
                 return True
             if prod(terms.least_parts(len(terms.split))) > self.target.tiles_per_chip:
                 return True
+        if group is None and isinstance(op, FuncOp) and placement_of(op) is not None:
+            # It asks for all chips, or else there would be a group.
+            return True
         plan, home = op.attributes.get("plan"), home_of(op)
         ends = [plan.data.tiles.end] if isinstance(plan, PlanAttr) else []
         ends += [home.layout.tiles.end] if home is not None else []

@@ -86,6 +86,14 @@ def test_a_layout_that_fills_chips_in_a_row_is_moved_to_chips_that_are_not():
     assert here.own(moved, CHIP) == layout
 
 
+def test_a_plan_that_fills_chips_in_a_row_says_which_parts_are_on_another_chip():
+    plan = Plan((3, 4 * CHIP // 3), order=(1,), first_tile=CHIP)
+    moved = Placement(0, 5, 2).moved(plan, CHIP)
+    assert (moved.across, moved.apart) == ((1, 4), 2 * CHIP)
+    tiles = moved.tiles.of(np.arange(4 * CHIP)).reshape(4, CHIP)
+    assert (tiles // CHIP).tolist() == [[chip] * CHIP for chip in (2, 4, 6, 8)]
+
+
 def test_cells_in_a_row_on_several_chips_cannot_be_moved_to_chips_that_are_no_neighbours():
     with pytest.raises(ValueError, match="chips .0, 2, 2. are not neighbours"):
         Placement(0, 2, 2).moved(Plan((4,), first_tile=4), CHIP)

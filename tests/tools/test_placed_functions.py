@@ -153,7 +153,7 @@ def test_functions_that_do_not_fit_their_chip_are_named_with_what_they_lack(tmp_
 def between_chips(exe: Executable) -> dict[tuple[int, int], int]:
     """The bytes that a run moves from chip to chip."""
     target = resolve_target(FOUR)
-    found = crossings(step_charges(exe.module_at("exchange"), target), target)
+    found = crossings(step_charges(exe.module_at("exchange"), target).steps, target)
     pairs = zip(found.source.tolist(), found.destination.tolist(), strict=True)
     return dict(zip(pairs, found.bytes.tolist(), strict=True))
 
