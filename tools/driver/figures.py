@@ -31,6 +31,7 @@ def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("supersteps", f"{profile['supersteps']:,}"),
         ("cycles", f"{profile['cycles']:,}{_worst(profile)}"),
         ("of these", cycles),
+        *_chips(profile),
         *_phases(profile),
         ("exchanged", f"{profile['exchange_bytes']:,} bytes"),
         (
@@ -58,6 +59,20 @@ def _remote(profile: Mapping[str, Any]) -> str:
     """The bytes in remote memory, in words; "" if there are none."""
     size = profile["remote_bytes"]
     return f"; {size:,} bytes of states in remote memory" if size else ""
+
+
+def _chips(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """How long the busiest and the mean chip work; nothing for one chip."""
+    chips: list[Mapping[str, int]] = profile["by_chip"]
+    if len(chips) > 1:
+        whole = max(profile["cycles"], 1)
+        busy = [sum(each[f"{kind}_cycles"] for kind in CYCLES) / whole for each in chips]
+        most = max(range(len(busy)), key=lambda chip: busy[chip])
+        yield (
+            f"{len(chips)} chips",
+            f"chip {most} is busy for {busy[most]:.0%} of the cycles, the mean one for "
+            f"{sum(busy) / len(busy):.0%}",
+        )
 
 
 def _phases(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
