@@ -53,6 +53,48 @@ METADATA = {"process_name", "thread_name"}
 """Of the names of metadata in the source, those whose argument is a name."""
 
 
+STAGES = """
+builtin.module {
+  func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %0 = func.call @one(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %1 = func.call @two(%0) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    func.return %1 : tensor<8x8xf32>
+  }
+  func.func @one(%x: tensor<8x8xf32>) -> tensor<8x8xf32>
+      attributes {abele.chips = [0 : i64, 1 : i64, 1 : i64]} {
+    %0 = nn.softmax %x axis 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    func.return %0 : tensor<8x8xf32>
+  }
+  func.func @two(%x: tensor<8x8xf32>) -> tensor<8x8xf32>
+      attributes {abele.chips = [1 : i64, 1 : i64, 1 : i64]} {
+    %0 = nn.softmax %x axis 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    func.return %0 : tensor<8x8xf32>
+  }
+}
+"""
+"""A function on each of two chips."""
+
+
+def test_each_chip_is_a_process_and_waits_for_words_of_others(tmp_path: Path):
+    path = tmp_path / "stages.mlir"
+    path.write_text(STAGES)
+    exe = compile_model(path, "tiny:8,links.chips=2,links.topology=ladder")
+    found = slices(trace_text(exe))
+    assert {each["pid"] for each in found} == {1, 2}
+    clock = exe.target.clock_hz / 1e6
+    for chip in exe.profile["by_chip"]:
+        own = [e for e in found if e["pid"] == 1 + chip["chip"] and e["tid"] == trace.STEPS]
+        for kind in ("sync", "exchange", "compute"):
+            cycles = sum(each["args"]["cycles"] for each in own if each["cat"] == kind)
+            assert cycles == chip[f"{kind}_cycles"]
+        waits = sum(each["args"]["cycles"] for each in own if each["cat"] == trace.WAIT)
+        assert waits == chip["waiting_cycles"]
+        assert max(each["ts"] + each["dur"] for each in own) * clock == pytest.approx(chip["end"])
+    waiting = [each["waiting_cycles"] for each in exe.profile["by_chip"]]
+    assert waiting[1] > waiting[0]
+    assert exe.profile["cycles"] == max(each["end"] for each in exe.profile["by_chip"])
+
+
 def no_number(text: str) -> None:
     raise AssertionError(f"{text} is not JSON")
 
