@@ -229,8 +229,13 @@ class _Assignment:
     ) -> Work:
         """What the operators cost."""
         at = self._of_nodes({op: i for i, op in enumerate(ops)})
-        nodes = {op: self._node(op, at) for op in rest}
-        others = {op: len(ops) - 1 if node is None else at[node] for op, node in nodes.items()}
+        of_ops = {op: i for i, op in enumerate(ops)}
+        others: dict[Operation, int] = {}
+        for op in rest:
+            node = self._node(op, at)
+            # What collects gradients belongs to the operation whose gradients they are.
+            read = [of_ops[maker] for maker in makers(op) if maker in of_ops]
+            others[op] = of_ops[op] = max(read, default=0) if node is None else at[node]
         return work_of(
             *(self.main, ops, others, self.target),
             is_trained=self.is_training,
