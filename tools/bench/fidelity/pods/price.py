@@ -113,7 +113,8 @@ Chips 5 and 7 have 3 attentions and 4 feed-forwards. Source: the placement in th
 BERT_WITHOUT = (
     "the embedding and the head, which share chip 0 with an attention and a feed-forward",
     "moments and norms of LAMB (priced: no moments), and state in remote memory",
-    "dropout; checkpoints of activations in 8 bits",
+    "what waits for the backward stages, in 8 bits (priced: one micro-batch at a time)",
+    "dropout",
     "float16 weights (priced: float32)",
     "the time of the host between two updates",
 )
@@ -134,12 +135,13 @@ def _bert(row: Row) -> Priced:
     sample = slowest.samples / size
     # Forward and backward stages fill and flush the pipeline.
     turns = row.accumulation + 2 * row.stages - 1
+    times = turns * row.micro_batch / size
     boundary = 2 * size * BERT_LARGE.tokens * BERT_LARGE.width
     return Priced(
         row,
         size,
         sample,
-        sample * row.micro_batch * turns,
+        slowest.samples * times,
         max(each.update for each in found),
         _sums(
             row.replicas,
@@ -148,7 +150,8 @@ def _bert(row: Row) -> Priced:
             row.target.spelling(),
         ),
         {
-            "between stages": turns * row.micro_batch / size * _between(row, boundary),
+            "the forward pass, computed again": times * max(each.forward for each in found),
+            "between stages": times * _between(row, boundary),
         },
         BERT_WITHOUT,
     )

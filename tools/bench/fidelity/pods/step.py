@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from .....ir.phases import UPDATE, Phases
+from .....ir.phases import FORWARD, UPDATE, Phases
 from ....driver.compile import compile_model
 from ....driver.executable import MACHINE, Executable
 from ....driver.training import Training
@@ -23,6 +23,7 @@ class Step:
         cycles: of the step.
         update: of the operations that only update weights, without syncs. What also computes a
             gradient is no part of them.
+        forward: the cycles of the forward pass.
         host: the cycles of data from and to the host, if nothing else happens meanwhile.
         weights: the number of elements of the weights.
     """
@@ -30,6 +31,7 @@ class Step:
     fits: bool
     cycles: int
     update: int
+    forward: int
     host: int
     weights: int
 
@@ -79,6 +81,7 @@ def _step(model: onnx.ModelProto, batch: int | None, target: str, training: Trai
         exe.memory.max_tile_bytes <= exe.target.bytes_per_tile,
         int(exe.profile["cycles"]),
         update_cycles(exe),
+        int(exe.profile["phases"][FORWARD]["cycles"]),
         int(exe.profile["host_cycles"]),
         sum(int(onnx.numpy_helper.to_array(each).size) for each in model.graph.initializer),
     )

@@ -28,7 +28,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         asked.append(arguments[:-1])
         size = arguments[1] if function is price.step_of_images else arguments[0].batch  # type: ignore[attr-defined]
         assert isinstance(size, int)
-        return Step(size <= 6, 100 * size + 30, 30, 5 * size, 7)
+        return Step(size <= 6, 100 * size + 30, 30, 40 * size, 5 * size, 7)
 
     monkeypatch.setattr(price, "_step", step)
     monkeypatch.setattr(price, "_sums", lambda *_: 1000)
@@ -47,12 +47,13 @@ def test_a_pipeline_takes_its_slowest_stage_in_every_turn_and_fills_and_flushes(
     monkeypatch: pytest.MonkeyPatch,
 ):
     def step(_: object, stage: Stage, __: str) -> Step:
-        return Step(True, 1000 * stage.feed_forwards + 30, 30, 0, 7)
+        return Step(True, 1000 * stage.feed_forwards + 30, 30, 300, 0, 7)
 
     monkeypatch.setattr(price, "_step", step)
     found = price.price_row(BERT)
     # Two stages forward and two backward: 10 + 4 - 1 turns.
     assert found.samples == 4000 * 13
+    assert found.left_out["the forward pass, computed again"] == 300 * 13
     # The stages of a replica are the chips of a row.
     seconds = 13 * (2 * 4 * 512 * 1024 / 58.4e9 + 1458e-9)
     assert found.left_out["between stages"] == pytest.approx(seconds * 1.325e9)
