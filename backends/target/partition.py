@@ -5,6 +5,7 @@
     [partition]
     chips = 16
     topology = "ladder"
+    sync = 4
 
 A partition is a target like any other. Its tiles and links are those of the first chips. Whoever
 runs the pod makes the partition itself.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
@@ -23,7 +24,7 @@ from ..links.table import topology_named
 if TYPE_CHECKING:
     from .target import Target
 
-KEYS = ("chips", "topology")
+KEYS = ("chips", "topology", "sync")
 
 _SIMPLER: Mapping[str, tuple[str, ...]] = {"torus": ("ladder",)}
 """By kind of topology, the kinds whose links it has, too."""
@@ -47,7 +48,7 @@ def partitioned(pod: Target, given: object, refuse: Refuse) -> Target:
     if "chips" not in values:
         raise refuse("", "no chips; need a line such as chips = 16")
     chips = values["chips"]
-    if isinstance(chips, bool) or not isinstance(chips, int) or chips < 1 or chips & (chips - 1):
+    if not _is_power_of_two(chips):
         raise refuse("chips", f"{_shown(chips)}; need a power of two")
     if chips > pod.chips:
         raise refuse("chips", f"{chips:,}; {pod.base} has {pod.chips:,}")
@@ -60,11 +61,21 @@ def partitioned(pod: Target, given: object, refuse: Refuse) -> Target:
     if kind not in allowed:
         what = f"{chips} of {pod.chips} chips of a {pod.links.kind}"
         raise refuse("topology", f"{_shown(kind)}; {what} can be a {' or a '.join(allowed)}")
-    if kind == found.links.kind:
+    if kind != found.links.kind:
+        simpler = topology_named(str(kind))
+        own = {each.name: getattr(found.links, each.name) for each in fields(simpler)}
+        found = replace(found, links=simpler(**own))
+    if "sync" not in values:
         return found
-    simpler = topology_named(str(kind))
-    own = {each.name: getattr(found.links, each.name) for each in fields(simpler)}
-    return replace(found, links=simpler(**own))
+    group = values["sync"]
+    if not _is_power_of_two(group) or group > chips:
+        raise refuse("sync", f"{_shown(group)}; need a power of two of at most {chips} chips")
+    return replace(found, links=replace(found.links, meeting_chips=group))
+
+
+def _is_power_of_two(value: object) -> TypeGuard[int]:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return is_number and value > 0 and not value & (value - 1)
 
 
 def _shown(value: object) -> str:

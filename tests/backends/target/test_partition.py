@@ -37,6 +37,13 @@ def test_a_part_of_a_torus_is_a_ladder_and_a_torus_may_be_used_as_one():
     assert ladder.links.routes().link.max() < PRESETS["bow-pod64"].links.routes().link.max()
 
 
+@pytest.mark.parametrize("sync", [1, 4, 16])
+def test_a_partition_names_the_chips_of_its_sync_groups(sync: int):
+    found = partition("bow-pod64", f"chips = 16\nsync = {sync}")
+    assert found.links.meeting_chips == sync
+    assert partition("bow-pod64", "chips = 16").links.meeting_chips == 0
+
+
 def test_a_partition_has_the_facts_of_its_pod(tmp_path: Path):
     path = tmp_path / "pod.toml"
     path.write_text(
@@ -68,6 +75,13 @@ def test_a_partition_has_the_facts_of_its_pod(tmp_path: Path):
             "pod.toml:5: partition.topology: 'torus'; 16 of 64 chips of a torus can be a ladder",
         ),
         ("bow-pod256", 'chips = 128\ntopology = "ladder"', "of a pod can be a pod"),
+        ("bow-pod64", "chips = 16\nsync = 3", "pod.toml:5: partition.sync: 3; need a power of two"),
+        (
+            "bow-pod64",
+            "chips = 16\nsync = 32",
+            "partition.sync: 32; need a power of two of at most",
+        ),
+        ("bow-pod64", "chips = 16\nsync = true", "partition.sync: True; need a power of two"),
         ("bow-pod64", "chips = 16\ntopology = 3", "partition.topology: 3; 16 of 64"),
         ("bow-pod64", "[partition.chips]\na = 1", "partition.chips: {'a': 1}; need a power of two"),
     ],

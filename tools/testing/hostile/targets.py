@@ -55,4 +55,5 @@ def _partition(preset: str, random: np.random.Generator) -> str:
     kinds = (*OWN_TOPOLOGIES, "")
     kind = kinds[int(random.integers(len(kinds)))]
     topology = f'topology = "{kind}"\n' if kind else ""
-    return f'base = "{preset}"\n[partition]\nchips = {chips}\n{topology}'
+    sync = f"sync = {_CHIPS[int(random.integers(len(_CHIPS)))]}\n" if random.random() < 0.5 else ""
+    return f'base = "{preset}"\n[partition]\nchips = {chips}\n{topology}{sync}'
