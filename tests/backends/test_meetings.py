@@ -14,6 +14,7 @@ from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module
 from abele.ir.upstream import ModuleOp
 from abele.passes.pipelines import PASSES
+from abele.tools.testing.mutation.result_mutants import RESULT_CLASSES
 
 from ..strategies import context
 
@@ -129,6 +130,18 @@ def test_a_sync_that_leaves_out_a_chip_is_refused(ops: list[str], sync: str, mes
     prove_addresses(module, resolve_target(FOUR))
     with pytest.raises(MachineFault, match=message):
         prove_addresses(_changed(module, sync), resolve_target(FOUR))
+
+
+@pytest.mark.parametrize(
+    "ops", [[copy("x0", "y1")], [copy("x0", "all")], [copy("x0", "y1"), copy("x2", "y3")]]
+)
+def test_a_planted_bug_in_a_group_is_found(ops: list[str]):
+    (wrong,) = [each for each in RESULT_CLASSES if each.name == "left-wrong-group"]
+    module = grouped(*ops, inputs=INPUTS)
+    (mistake,) = wrong.sites(module)
+    mistake()
+    with pytest.raises(MachineFault, match="moves words from chip"):
+        prove_addresses(module, resolve_target(FOUR))
 
 
 def test_a_sync_may_join_more_chips_than_it_has_to():

@@ -13,10 +13,12 @@ from some_prices import busiest_tile_cycles
 from abele.backends.fabrics.crossbar import Crossbar
 from abele.backends.prices import cost
 from abele.backends.prices.price import (
+    Phases,
     bus_bytes,
     copy_overlaps,
     first_shares_bus,
     price,
+    program_price,
     totals,
     variables_of,
 )
@@ -177,6 +179,24 @@ def test_loops_branches_and_calls_count_as_often_as_they_run():
     assert total.cycles == sum(p.cycles * p.times for p in prices)
     assert total.cycles == total.sync_cycles + total.exchange_cycles + total.compute_cycles
     assert total.sync_cycles == 14 * 118
+
+
+@settings(max_examples=20)
+@given(planned_programs())
+def test_on_one_chip_the_critical_path_is_the_whole_run(program: Program):
+    module = lowered(program)
+    found = program_price(module, TINY)
+    for each in found.supersteps:
+        parts = each.sync_cycles, each.exchange_cycles, each.compute_cycles
+        assert each.critical == Phases(*(each.times * part for part in parts))
+        assert each.worst_critical_cycles == each.times * (
+            each.cycles - each.compute_cycles + each.worst_compute_cycles
+        )
+    total = totals(found.supersteps)
+    (chip,) = found.chips
+    assert total.cycles == sum(each.times * each.cycles for each in found.supersteps) == chip.end
+    assert chip.busy == Phases(total.sync_cycles, total.exchange_cycles, total.compute_cycles)
+    assert chip.waiting_cycles == 0
 
 
 @pytest.mark.parametrize(
