@@ -32,6 +32,9 @@ MOST_EXECUTIONS = 10_000
 each.
 """
 
+MOST_CHIP_EXECUTIONS = 200_000
+"""The most executions in a report, counted on each chip. Assumed: a table that opens quickly."""
+
 MOST_PAIRS = 1 << 20
 """The most listed pairs of tiles of one copy. For more, tiles are assumed to share evenly."""
 
@@ -168,16 +171,25 @@ def execution_tables(
     advances = {each.step: each.advance for each in steps}
     rows: list[dict[str, int]] = []
     chips: list[Integers] = []
-    for k, each in enumerate(timeline(module, advances, target, MOST_EXECUTIONS)):
+    most = min(MOST_EXECUTIONS, MOST_CHIP_EXECUTIONS // target.chips)
+    for k, each in enumerate(timeline(module, advances, target, most)):
+        phases = [np.zeros_like(each.zones)] * 3
         if isinstance(each, Skipped):
             row = {"superstep": -1, "turns": each.iterations}
         else:
             row = {"superstep": number[each.step], "turns": 1}
+            own = advances[each.step]
+            phases = [own.sync_cycles, own.exchange_cycles, own.compute_cycles]
+            phases = [cycles[each.zones] for cycles in phases]
         rows.append(row | {"start": each.start, "cycles": each.cycles})
         if target.chips > 1:
-            own = (np.full_like(each.zones, k), each.zones, each.arrives, each.starts, each.ends)
-            chips.append(np.stack(own))
-    columns = "execution", "chip", "arrives", "start", "end"
+            execution = np.full_like(each.zones, k)
+            times = each.arrives, each.starts, each.ends
+            chips.append(np.stack([execution, each.zones, *times, *phases]))
+    columns = (
+        *("execution", "chip", "arrives", "start", "end"),
+        *("sync_cycles", "exchange_cycles", "compute_cycles"),
+    )
     whole = np.concatenate([np.zeros((len(columns), 0), np.int64), *chips], axis=1)
     return {
         "executions": rows_table("executions", rows),

@@ -40,7 +40,10 @@ SCRIPTS = (
 
 ASSETS = Assets(__package__ or "", MARK, "report.html", "report.css", SCRIPTS)
 
-LEFT_OUT = ("superstep_tiles", "layout", "alternatives", "links", "crossings", "placements")
+LEFT_OUT = (
+    *("superstep_tiles", "layout", "alternatives", "links", "crossings", "placements"),
+    "chip_executions",
+)
 """Tables that the page has in another form, or does not need."""
 
 MOST_CELLS = 1_500_000

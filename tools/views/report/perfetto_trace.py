@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.support.errors import InputError
+from .chip_runs import PHASES, chip_runs
 from .collect import Report
 from .columns import length
 from .folder import plain_columns, rows_of
@@ -80,6 +81,7 @@ class _Trace:
 
     Attributes:
         clock: cycles per second.
+        runs: what each chip does.
     """
 
     report: Report
@@ -87,12 +89,12 @@ class _Trace:
     builder: Any = field(default_factory=lambda: _perfetto().trace_proto_builder())
     tracks: int = 0
     machine: int = 0
-    executions: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    runs: list[list[dict[str, Any]]] = field(default_factory=list[list[dict[str, Any]]])
     steps: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     operations: Mapping[str, list[Any]] = field(default_factory=dict[str, list[Any]])
 
     def __post_init__(self) -> None:
-        self.executions = rows_of(self.report.tables["executions"])
+        self.runs = [rows_of(vars(each)) for each in chip_runs(self.report)]
         self.steps = rows_of(self.report.tables["supersteps"])
         self.operations = plain_columns(self.report.tables["operations"])
         name = f"{self.report.program['name']} on {self.report.program['target']['name']}"
@@ -179,19 +181,25 @@ class _Trace:
         return float(node["end"])
 
     def supersteps(self) -> None:
-        """Draw operations, phases of training, and supersteps with sync, exchange and compute."""
-        operations = self._track("operations", self.machine)
+        """Draw operations, phases of training, and supersteps with sync, exchange and compute, for
+        each chip."""
+        for chip, run in enumerate(self.runs):
+            self._supersteps(run, f", chip {chip}" if len(self.runs) > 1 else "")
+
+    def _supersteps(self, run: list[dict[str, Any]], where: str) -> None:
+        operations = self._track(f"operations{where}", self.machine)
         has_phases = any(self.operations["phase"])
-        phases = self._track("forward, backward, update", self.machine) if has_phases else 0
-        steps = self._track("supersteps", self.machine)
-        for start, end, number in self._runs([step["operation"] for step in self.steps]):
+        phases = self._track(f"forward, backward, update{where}", self.machine) if has_phases else 0
+        steps = self._track(f"supersteps{where}", self.machine)
+        for start, end, number in self._joined(run, [step["operation"] for step in self.steps]):
             name = self.operations["name"][number] if number >= 0 else "-"
             self._slice(operations, start, end, name)
         if has_phases:
             of_steps = [self._phase(step["operation"]) for step in self.steps]
-            for start, end, name in self._runs(of_steps):
+            for start, end, name in self._joined(run, of_steps):
                 self._slice(phases, start, end, name or "-")
-        for each, start, end in self._spans():
+        for each, start, end in self._spans(run):
+            self._slice(steps, each["arrives"] / self.clock, start, "wait")
             if each["superstep"] < 0:
                 self._slice(steps, start, end, f"{each['turns']} more iterations")
                 continue
@@ -200,8 +208,8 @@ class _Trace:
             facts = {n: step[n] for n in _FACTS if step[n] != ""}
             self._begin(steps, start, step["name"], facts)
             now = start
-            for phase in ("sync", "exchange", "compute"):
-                then = now + step[f"{phase}_cycles"] / self.clock
+            for phase in PHASES:
+                then = now + each[phase] / self.clock
                 self._slice(steps, now, then, phase)
                 now = then
             self._end(steps, end)
@@ -212,16 +220,20 @@ class _Trace:
     def _phase(self, operation: int) -> str:
         return self.operations["phase"][operation] if operation >= 0 else ""
 
-    def _spans(self) -> Iterator[tuple[dict[str, Any], float, float]]:
-        """Every execution with the seconds of its begin and end."""
-        for each in self.executions:
-            start = each["start"] / self.clock
-            yield each, start, start + each["cycles"] / self.clock
+    def _spans(
+        self, run: list[dict[str, Any]] | None = None
+    ) -> Iterator[tuple[dict[str, Any], float, float]]:
+        """Every execution of a chip, or of all chips, with the seconds of its begin and end."""
+        every = [each for chip in self.runs for each in chip] if run is None else run
+        for each in sorted(every, key=lambda each: each["start"]):
+            yield each, each["start"] / self.clock, each["end"] / self.clock
 
-    def _runs(self, values: Sequence[Any]) -> Iterator[tuple[float, float, Any]]:
+    def _joined(
+        self, run: list[dict[str, Any]], values: Sequence[Any]
+    ) -> Iterator[tuple[float, float, Any]]:
         """Merge neighbouring executions whose supersteps have the same value into one span."""
         now: tuple[float, float, Any] | None = None
-        for each, start, end in self._spans():
+        for each, start, end in self._spans(run):
             value = values[int(each["superstep"])] if each["superstep"] >= 0 else None
             if now is not None and now[2] == value:
                 now = now[0], end, value
@@ -254,12 +266,14 @@ class _Trace:
         work = {n: np.zeros(length(self.report.tables["supersteps"]), np.int64) for n in _WORK}
         for column, values in work.items():
             values[np.asarray(rows["superstep"])[here]] = np.asarray(rows[column])[here]
-        for each, start, _ in self._spans():
+        chips = len(self.runs)
+        chip = min(tile * chips // int(self.report.program["tiles"]), chips - 1)
+        for each, start, _ in self._spans(self.runs[chip]):
             number = each["superstep"]
             if number < 0:
                 continue
             step = self._step(number)
-            now = start + step["sync_cycles"] / self.clock
+            now = start + each["sync"] / self.clock
             then = now + work["exchange_cycles"][number] / self.clock
             self._slice(track, now, then, "exchange")
             now = then

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...driver.files import write_text
 from ...driver.html_page import escaped
+from .chip_runs import ChipRun, chip_runs
 from .collect import Report
 
 Numbers = NDArray[np.float64]
@@ -82,15 +83,18 @@ def memory_plot(report: Report) -> Plot:
 
 
 def timeline_plot(report: Report) -> Plot:
-    """One run over time: the shares of compute, exchange and sync, and the live bytes."""
+    """One run over time: the shares of compute, exchange and sync of all chips, and the live
+    bytes."""
     program = report.program
-    start, end, kinds = _segments(report)
-    cycles = float(end[-1]) if len(end) else 0.0
+    runs = chip_runs(report)
+    cycles = float(max((each.end.max(initial=0) for each in runs), default=0))
     edges = np.linspace(0, cycles, PLOT + 1)
-    bands = {
-        name: np.diff(np.interp(edges, *_busy(start, end, kinds == k))) / max(cycles / PLOT, 1e-9)
-        for k, name in enumerate(PHASES)
-    }
+    bands = {name: np.zeros(PLOT) for name in PHASES}
+    for each in runs:
+        start, end, kinds = _segments(each)
+        for k, name in enumerate(PHASES):
+            busy = np.diff(np.interp(edges, *_busy(start, end, kinds == k)))
+            bands[name] += busy / max(cycles / PLOT, 1e-9) / len(runs)
     shown = {name: values for name, values in bands.items() if values.any()}
     live = _live(report, edges)
     most = live.max(initial=0)
@@ -112,22 +116,12 @@ ORDER = ("sync", "exchange", "compute", "skipped iterations")
 """The phases of an execution, in order of time."""
 
 
-def _segments(report: Report) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
-    """The pieces of a run in order: their starts, their ends, and the numbers of their phases."""
-    runs, steps = report.tables["executions"], report.tables["supersteps"]
-    step, start = np.asarray(runs["superstep"]), _column(runs, "start")
-    cycles = _column(runs, "cycles")
-    known = step >= 0
-    own = {n: _column(steps, f"{n}_cycles") for n in ("sync", "exchange", "compute")}
-    own_total = np.maximum(sum(own.values(), np.zeros(len(own["sync"]))), 1)
-    at = np.where(known, step, 0)
-    some = len(own_total) > 0
-    parts = [
-        np.where(known, own[n][at] / own_total[at] * cycles, 0) if some else np.zeros(len(step))
-        for n in ("sync", "exchange", "compute")
-    ]
-    lengths = np.stack([*parts, np.where(known, 0, cycles)], axis=1)
-    ends = start[:, None] + lengths.cumsum(axis=1)
+def _segments(run: ChipRun) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
+    """The pieces of a chip's run in order: their starts, their ends, and the numbers of their
+    phases."""
+    skipped = np.where(run.superstep < 0, run.end - run.start, 0)
+    lengths = np.stack([run.sync, run.exchange, run.compute, skipped], axis=1).astype(np.float64)
+    ends = run.start[:, None].astype(np.float64) + lengths.cumsum(axis=1)
     kinds = np.broadcast_to([PHASES.index(n) for n in ORDER], lengths.shape)
     return (ends - lengths).ravel(), ends.ravel(), kinds.ravel()
 
@@ -145,6 +139,9 @@ def _live(report: Report, edges: Numbers) -> Numbers:
     runs, steps = report.tables["executions"], report.tables["supersteps"]
     known = np.asarray(runs["superstep"]) >= 0
     start, step = _column(runs, "start")[known], np.asarray(runs["superstep"])[known]
+    # Different chips run different supersteps at a time.
+    order = np.argsort(start, kind="stable")
+    start, step = start[order], step[order]
     found = np.zeros(PLOT)
     if not len(step):
         return found

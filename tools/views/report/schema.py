@@ -221,6 +221,9 @@ SCHEMA: tuple[TableSchema, ...] = (
         ("arrives", "int", "The cycle in which it is done with everything before."),
         ("start", "int", "The cycle in which the chips that it waits for are, too."),
         ("end", "int", "The cycle in which it is done."),
+        ("sync_cycles", "int", "Cycles until its tiles have met; 0 for what is skipped."),
+        ("exchange_cycles", "int", "Cycles in which its slowest tile exchanges."),
+        ("compute_cycles", "int", "Cycles in which that tile computes."),
     ),
     _table(
         "executions",
