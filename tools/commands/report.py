@@ -24,6 +24,7 @@ from ..driver.files import PROGRAM_FILE, check_files, write_bytes, write_text
 from ..driver.program import ReadProgram, plan_target
 from ..driver.request import Request
 from ..views.layer_names import names_in, source_lines
+from ..views.report.chip_picture import chip_picture
 from ..views.report.collect import Report, collect
 from ..views.report.compare import Comparison, compared, markdown_lines
 from ..views.report.condition import Condition, figures_of, read_condition
@@ -99,6 +100,14 @@ def report_command(
             help="Tiles with a row in the trace. Default: the slowest, median and fastest.",
         ),
     ] = "",
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            "--timeline",
+            metavar="FILE.svg",
+            help="Draw what each chip does over time: a row for each chip.",
+        ),
+    ] = None,
     passes_page: Annotated[
         bool,
         typer.Option("--passes", help="Add the page of --dump-ir, which shows what passes did."),
@@ -113,8 +122,8 @@ def report_command(
     """Write a report of what a program does, and where its memory and cycles go.
 
     DIR/index.html is the page; it needs no network. Beside it are the tables behind it. Reports a
-    program that does not fit, too, and then exits with 3. With --fail-if or --markdown, -o may be
-    left out.
+    program that does not fit, too, and then exits with 3. With --fail-if, --markdown or --timeline,
+    -o may be left out.
     """
     asked = _Asked(
         model,
@@ -122,6 +131,7 @@ def report_command(
         output,
         markdown,
         perfetto,
+        timeline,
         passes_page,
         scan_page,
         opened,
@@ -134,7 +144,7 @@ def report_command(
                 "the model": Path(model),
                 **how.files,
             },
-            {"--markdown": markdown, "--perfetto": perfetto},
+            {"--markdown": markdown, "--perfetto": perfetto, "--timeline": timeline},
         )
         shown_tiles = check_tiles(tiles)
         conditions = [read_condition(text) for text in asked.conditions]
@@ -158,6 +168,8 @@ def report_command(
                 _write(exe, found, asked, Path(scratch, PASSES), on_step)
             if perfetto is not None and trace:
                 write_bytes(perfetto, trace)
+            if timeline is not None and report.program["planned"]:
+                chip_picture(report).save(timeline)
             if markdown is not None and found.beside is not None:
                 lines = markdown_lines(found.beside, found.verdicts)
                 write_text(markdown, "\n".join(lines) + "\n")
@@ -173,6 +185,7 @@ class _Asked:
     output: Path | None
     markdown: Path | None
     perfetto: Path | None
+    timeline: Path | None
     passes: bool
     scan: bool
     opened: bool
@@ -278,7 +291,8 @@ def _say(exe: Executable, found: _Judged, asked: _Asked) -> None:
 def _check_use(asked: _Asked, tiles: str, how: Compilation) -> None:
     """Raise InputError for options that lead to no result, or whose libraries are missing."""
     in_folder = asked.passes or asked.scan or asked.opened
-    others = asked.conditions or asked.markdown is not None or asked.perfetto is not None
+    files = (asked.markdown, asked.perfetto, asked.timeline)
+    others = asked.conditions or any(each is not None for each in files)
     if asked.perfetto is not None:
         needs_perfetto()
     if asked.output is None and (in_folder or not others):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,9 +21,17 @@ from ..chip_groups import chip_group
 from .columns import Table, empty, table
 from .nodes import Nodes
 
+STASH = re.compile(r"stash[0-9.]*\.out[0-9]+")
+"""The names of the variables that hold the stashes of a pipeline: the results of the functions that
+`pipeline-stages` makes for them."""
+
 
 def chip_table(
-    memory: MemoryReport, prices: Sequence[ChipPrice], crossed: Crossings, cycles: int
+    memory: MemoryReport,
+    placed: Mapping[str, VariableOp],
+    prices: Sequence[ChipPrice],
+    crossed: Crossings,
+    cycles: int,
 ) -> Table:
     """The work, the memory and the traffic of each chip.
 
@@ -45,6 +54,10 @@ def chip_table(
             "max_tile_bytes": filled.max(axis=1),
             "always_live": _by_chip(memory.always_live_bytes, target).sum(axis=1),
             "live_now": _by_chip(memory.transient_bytes, target).sum(axis=1),
+            "stashes": sum(
+                (_bytes_on_chips(v, target) for name, v in placed.items() if STASH.fullmatch(name)),
+                np.zeros(chips, np.int64),
+            ),
             "compute_cycles": [each.busy.compute for each in prices],
             "exchange_cycles": [each.busy.exchange for each in prices],
             "sync_cycles": [each.busy.sync for each in prices],
@@ -60,6 +73,13 @@ def _by_chip(values: Integers, target: Target) -> Integers:
     """Values of tiles as (chips, tiles of a chip). Tiles that the machine does not have are left
     out."""
     return values[: target.tiles].reshape(target.chips, -1)
+
+
+def _bytes_on_chips(v: VariableOp, target: Target) -> Integers:
+    """The bytes of a variable on each chip: (chips,)."""
+    on = v.placed.tiles.of(np.arange(v.placed.cells)) // target.tiles_per_chip
+    cells = np.bincount(np.minimum(on, target.chips - 1), minlength=target.chips)
+    return cells * v.bytes_per_tile
 
 
 def _whole(values: NDArray[np.float64]) -> Integers:
@@ -110,7 +130,7 @@ def placement_table(
     Args:
         owners: the operation of each of the placed variables.
     """
-    chips, per_chip = target.chips, target.tiles_per_chip
+    chips = target.chips
     if chips == 1:
         return empty("placements")
     work: dict[int, NDArray[np.float64]] = {}
@@ -122,9 +142,7 @@ def placement_table(
     kept: dict[int, Integers] = {}
     for owner, v in zip(owners, placed.values(), strict=True):
         if v.is_resident:
-            on = v.placed.tiles.of(np.arange(v.placed.cells)) // per_chip
-            held = np.bincount(np.minimum(on, chips - 1), minlength=chips) * v.bytes_per_tile
-            kept[owner] = kept.get(owner, np.zeros(chips, np.int64)) + held
+            kept[owner] = kept.get(owner, np.zeros(chips, np.int64)) + _bytes_on_chips(v, target)
     rows: list[Any] = []
     for own in sorted({*work, *kept}):
         if own < 0:

@@ -184,7 +184,7 @@ def _chip_tables(
     cycles = totals([each.price for each in steps]).cycles
     owners = np.asarray(variables["operation"]).tolist()
     return {
-        "chips": chip_table(memory, prices, crossed, cycles),
+        "chips": chip_table(memory, placed, prices, crossed, cycles),
         "chip_links": chip_link_table(target, crossed, cycles),
         "crossings": crossing_table(crossed),
         "placements": placement_table(steps, placed, owners, nodes, target),

@@ -10,6 +10,7 @@ import numpy as np
 from ...driver.page.assets import Assets
 from ...driver.shown_text import shown
 from .blocks import repeated_blocks
+from .chip_boxes import chip_boxes
 from .chips import shown_chips
 from .collect import Report
 from .columns import Table
@@ -75,6 +76,7 @@ def page_text(
         "alternatives": _alternatives(tables["alternatives"]),
         "work": _work(report),
         "chips": shown_chips(tables, program["target"]["chips"]),
+        "boxes": chip_boxes(report).to_dict() if program["target"]["chips"] > 1 else None,
         "warnings": warnings_of(report),
         "graph": graph_of(
             *(tables[name] for name in ("operations", "links", "parts", "variables"))

@@ -19,6 +19,7 @@ const TERMS = {
   "critical tile": "The tile that exchanges and computes longest: the others wait for it.",
   "always live": "Weights and constants: in memory all the time.",
   "live now": "Results and copies that are in memory at the worst moment.",
+  stashes: "What the stages of a pipeline keep for their backward stages, which run several micro-batches later.",
   gaps: "Bytes below the highest variable that are free at the worst moment.",
   code: "The routines that the tile runs, and its control program, by the target's rules.",
   "vertex state": "Pointers and counts of the tile's vertices, by the target's rules.",

@@ -321,6 +321,7 @@ SCHEMA: tuple[TableSchema, ...] = (
         ("max_tile_bytes", "int", "How high they reach, with what the target reserves."),
         ("always_live", "int", "Bytes of weights and constants on all its tiles."),
         ("live_now", "int", "Most bytes of other variables on each of its tiles, added up."),
+        ("stashes", "int", "Bytes that stages of a pipeline keep on it for backward stages."),
         ("compute_cycles", "int", "Cycles of a run in which its busiest tile computes."),
         ("exchange_cycles", "int", "Cycles of a run in which that tile exchanges."),
         ("sync_cycles", "int", "Cycles of a run until its tiles have met, once all are there."),

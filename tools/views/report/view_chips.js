@@ -15,6 +15,7 @@ function viewChips() {
       figure(bytes(P.crossing_bytes), "between chips", `in a run; tiles receive ${bytes(P.exchange_bytes)} in all`),
       figure(most?.bytes ? linkName(most) : "–", "busiest link", most?.bytes ? `carries ${bytes(most.bytes)}, busy for ${share(most.busy_cycles)} of the run` : "no link carries anything"),
       figure(percent(waits), "waiting", "the mean chip, for others")));
+    chipTimes(host, C.length);
     const box = make("div", { className: "columns" });
     host.append(box);
     const panel = (wide, title, ...small) => { const node = make("section", { className: `panel ${wide}` }, make("h2", {}, title, ...small.map(textContent => make("small", { textContent })))); box.append(node); return node; };
@@ -58,8 +59,10 @@ function chipWork(host, C) {
   host.append(make("p", { className: "note", textContent: "The rest of a bar is waiting for other chips, or until the last one is done." }));
 }
 function chipMemory(host, C) {
-  const whole = highest(C, each => each.always_live + each.live_now, 1);
-  chipBars(host, C, [["always_live", "--c0", "always live"], ["live_now", "--c1", "live now"]], whole, bytes);
+  const rows = C.map(each => ({ ...each, others: Math.max(each.live_now - each.stashes, 0) }));
+  const stashes = rows.some(each => each.stashes) ? [["stashes", "--c4", "stashes"]] : [];
+  const whole = highest(rows, each => each.always_live + each.stashes + each.others, 1);
+  chipBars(host, rows, [["always_live", "--c0", "always live"], ...stashes, ["others", "--c1", "live now"]], whole, bytes);
 }
 
 /** Bytes between chips as a small picture; neighbouring chips are one where there are many. */
@@ -123,4 +126,95 @@ function chipLayers(host, chips) {
     pick: (x, y) => { const found = find(x, y); if (found) go({ op: layers[found[0]].op }); },
   });
   host.append(heatKey("0", "all of a layer's work"));
+}
+
+/* What each chip does over time: a row for each, a box for each call of a function, or for work on one layer. */
+
+let chipSpan = null;
+function chipTimes(host, chips) {
+  const B = data.boxes, N = B.start.length;
+  if (!N) return;
+  const end = highest(B.end, x => x, 1), left = 58, right = 8, low = 22, row = Math.max(3, Math.min(26, Math.floor(520 / chips))), gap = row > 10 ? 3 : row > 3 ? 1 : 0;
+  const whole = () => [0, end];
+  if (!chipSpan || chipSpan[1] > end) chipSpan = whole();
+  const entry = B.parts.indexOf("main"), colour = part => part < 0 || part === entry ? css("--sync") : hue(part);
+  // Boxes of a chip follow each other in time.
+  const first = new Int32Array(chips).fill(N), after = new Int32Array(chips);
+  for (let k = N - 1; k >= 0; k--) { first[B.chip[k]] = k; after[B.chip[k]] = Math.max(after[B.chip[k]], k + 1); }
+  const find = (chip, cycle) => { let a = first[chip], b = after[chip]; while (a < b) { const mid = (a + b) >> 1; if (B.end[mid] <= cycle) a = mid + 1; else b = mid; } return a; };
+  const panel = make("section", { className: "panel" }), where = make("span", { className: "note" });
+  const button = (text, title, act) => { const node = make("button", { type: "button", className: "icon", textContent: text, title }); node.addEventListener("click", act); return node; };
+  panel.append(make("div", { className: "tools" }, make("h2", {}, "Chips in time", make("small", { textContent: entry < 0 ? "a box is work on a layer; its number is the time that it is done" : "a box is a call; its number is the call" })), where, make("span", { className: "push" }),
+    button("+", "Closer (+)", () => zoom(.5)), button("−", "Farther (−)", () => zoom(2)), button("all", "The whole run (0)", () => move(...whole()))));
+  const names = B.parts.slice(0, 14).map((name, k) => [colour(k), k === entry ? "between functions" : name]);
+  panel.append(key([...names, ...(B.parts.length > 14 ? [["--idle", `and ${digits(B.parts.length - 14)} more`]] : []), ["--idle", "waiting"]]));
+  host.append(panel);
+  const x = (v, width) => left + (v - chipSpan[0]) / (chipSpan[1] - chipSpan[0]) * (width - left - right);
+  const cycleAt = px => chipSpan[0] + (px - left) / (chart.width - left - right) * (chipSpan[1] - chipSpan[0]);
+  function move(a, b) { const wide = Math.min(Math.max(b - a, 20), end); a = Math.max(0, Math.min(a, end - wide)); chipSpan = [a, a + wide]; chart.redraw(); }
+  function zoom(by, around = (chipSpan[0] + chipSpan[1]) / 2) { move(around - (around - chipSpan[0]) * by, around + (chipSpan[1] - around) * by); }
+  const about = k => {
+    const range = `cycles ${digits(B.start[k])} to ${digits(B.end[k])}: ${digits(B.end[k] - B.start[k])}`;
+    return B.part[k] < 0 ? [`chip ${B.chip[k]}: ${digits(B.turn[k])} more iterations or calls`, "not listed one by one", range] : [`chip ${B.chip[k]}: ${B.part[k] === entry ? "between functions" : B.parts[B.part[k]]}`, `time ${digits(B.turn[k] + 1)}`, range];
+  };
+  const labelOf = k => B.part[k] < 0 ? `${digits(B.turn[k])} more` : B.part[k] === entry ? "" : String(B.turn[k] + 1);
+  const chart = canvas(panel, row * chips + low, (pen, width) => {
+    pen.save(); pen.beginPath(); pen.rect(left, 0, width - left - right, row * chips); pen.clip();
+    for (let c = 0; c < chips; c++) {
+      const y = c * row, h = row - gap;
+      pen.fillStyle = css("--idle"); pen.fillRect(left, y, width - left - right, h);
+      let drawn = -1;
+      for (let k = find(c, chipSpan[0]); k < after[c] && B.start[k] < chipSpan[1]; k++) {
+        const a = x(B.start[k], width), b = x(B.end[k], width), wide = Math.max(b - a, .6);
+        if (b - drawn < .3) continue;
+        drawn = b;
+        pen.fillStyle = colour(B.part[k]);
+        if (B.part[k] < 0) { pen.globalAlpha = .35; pen.fillRect(a, y, wide, h); pen.globalAlpha = 1; pen.beginPath(); pen.strokeStyle = css("--sync"); for (let s = Math.max(a, left) - h; s < Math.min(b, width); s += 7) { pen.moveTo(Math.max(s, a), y + h - Math.max(a - s, 0)); pen.lineTo(Math.min(s + h, b), y + Math.max(s + h - b, 0)); } pen.stroke(); }
+        else pen.fillRect(a, y, wide - (wide > 5 ? .6 : 0), h);
+        if (h >= 11) { const label = labelOf(k), seen = Math.max(a, left), room = Math.min(b, width - right) - seen; pen.textAlign = "center"; pen.fillStyle = B.part[k] < 0 ? css("--ink") : "#fff"; if (room > pen.measureText(label).width + 5) pen.fillText(label, seen + room / 2, y + h / 2); pen.textAlign = "left"; }
+      }
+    }
+    pen.fillStyle = css("--ink"); pen.globalAlpha = .6;
+    let at = -1;
+    B.meet.forEach((cycle, k) => { const px = Math.round(x(cycle, width)); if (px < left || px > width || px === at) return; at = px; pen.fillRect(px, B.first[k] * row, 1, (B.last[k] - B.first[k]) * row + row - gap); });
+    pen.globalAlpha = 1; pen.restore();
+    pen.fillStyle = css("--soft"); pen.textAlign = "right";
+    for (let c = 0; c < chips; c += Math.ceil(12 / row)) pen.fillText(`chip ${c}`, left - 8, c * row + Math.max(row - gap, 8) / 2);
+    pen.fillText("cycles", left - 8, row * chips + low / 2 + 2); pen.textAlign = "center";
+    const tick = stepOf(chipSpan[1] - chipSpan[0], Math.max(2, width / 120));
+    for (let v = Math.ceil(chipSpan[0] / tick) * tick; v <= chipSpan[1]; v += tick) pen.fillText(short(v), Math.min(x(v, width), width - 22), row * chips + low / 2 + 2);
+    pen.textAlign = "left";
+    where.textContent = `${digits(Math.round(chipSpan[0]))} – ${digits(Math.round(chipSpan[1]))} of ${digits(end)} cycles (${time(chipSpan[1] - chipSpan[0])})`;
+  }, {
+    label: "chips in time", begin: () => [left + 2, row / 2],
+    tip: (px, py) => {
+      const c = Math.floor(py / row), cycle = cycleAt(px);
+      if (px < left || c < 0 || c >= chips) return null;
+      const k = find(c, cycle);
+      if (k >= after[c] || B.start[k] > cycle) return [`chip ${c} waits`, `cycle ${digits(Math.round(cycle))}`];
+      return about(k);
+    },
+    key: name => {
+      const chip = at < 0 ? 0 : B.chip[at], within = (k, c) => Math.max(first[c], Math.min(after[c] - 1, k));
+      const near = c => { const to = Math.max(0, Math.min(chips - 1, c)); return first[to] < after[to] ? within(find(to, at < 0 ? 0 : B.start[at]), to) : at; };
+      const step = { ArrowLeft: () => at < 0 ? near(0) : within(at - 1, chip), ArrowRight: () => at < 0 ? near(0) : within(at + 1, chip), ArrowUp: () => near(chip - 1), ArrowDown: () => near(chip + 1) }[name];
+      if (step) { at = step(); if (at >= 0) tell(at); return true; }
+      const act = { "+": () => zoom(.5), "=": () => zoom(.5), "-": () => zoom(2), "0": () => move(...whole()) }[name];
+      act?.(); return Boolean(act);
+    },
+  });
+  let at = -1;
+  /** Show a box and its tip. */
+  function tell(k) {
+    const wide = chipSpan[1] - chipSpan[0];
+    if (B.start[k] < chipSpan[0] || B.start[k] >= chipSpan[1]) move(B.start[k] - wide / 4, B.start[k] + 3 * wide / 4);
+    const box = chart.node.getBoundingClientRect(), px = Math.max(x((B.start[k] + Math.min(B.end[k], chipSpan[1])) / 2, chart.width), left + 1);
+    showTip(box.left + px, box.top + (B.chip[k] + .5) * row, about(k));
+  }
+  let drag = null;
+  chart.node.addEventListener("wheel", event => { if (!event.ctrlKey && !event.shiftKey) return; event.preventDefault(); zoom(Math.exp(event.deltaY / 400), cycleAt(event.offsetX)); }, { passive: false });
+  chart.node.addEventListener("pointerdown", event => { drag = { x: event.clientX, span: [...chipSpan] }; chart.node.setPointerCapture(event.pointerId); });
+  chart.node.addEventListener("pointermove", event => { if (!drag) return; const by = (drag.x - event.clientX) / (chart.width - left - right) * (drag.span[1] - drag.span[0]); move(drag.span[0] + by, drag.span[1] + by); });
+  chart.node.addEventListener("pointerup", () => { drag = null; });
+  panel.append(make("p", { className: "note", textContent: `Where nothing is drawn, a chip waits for others. Lines are meetings for which a chip has waited. Ctrl and the wheel zoom, dragging moves.${B.left_out ? ` The last ${digits(B.left_out)} boxes are left out.` : ""}` }));
 }

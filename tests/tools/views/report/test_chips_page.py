@@ -51,7 +51,7 @@ def test_the_view_of_chips_opens_without_network_and_without_errors(browser, pag
     script = "if (document.documentElement.dataset.theme !== arguments[0]) switchTheme()"
     browser.execute_script(script, theme)
     assert browser.execute_script("return document.body.dataset.view") == "chips"
-    assert texts(browser, "#view h2")[0].startswith("What chips do")
+    assert texts(browser, "#view h2")[0].startswith("Chips in time")
     assert not any("NaN" in each or "undefined" in each for each in texts(browser, "#view > *"))
     assert browser.get_log("browser") == []
     assert network_urls(browser) == []
@@ -70,6 +70,7 @@ def test_the_busiest_link_is_first_and_named_above(browser, page):
 def test_every_picture_of_chips_is_reached_and_read_by_keyboard(browser, page):
     open_page(browser, f"{page.as_uri()}#chips")
     for label, first in (
+        ("chips in time", "chip 0"),
         ("What chips do in a run", "chip 0"),
         ("bytes between chips", "chip 0 to chip 0"),
         ("What chips hold", "chip 0"),
