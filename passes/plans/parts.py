@@ -45,6 +45,9 @@ class Part:
     @staticmethod
     def of(machine: Target, placement: Placement | None) -> Part:
         """A part of a machine. Raises InputError for chips that the machine does not have."""
+        if placement is not None and placement.count == 1:
+            # The distance of one chip from the next says nothing.
+            placement = Placement(placement.first)
         if placement is None or placement == Placement(0, machine.chips):
             return Part(machine)
         return Part(

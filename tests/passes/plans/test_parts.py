@@ -78,8 +78,13 @@ def test_a_function_without_chips_lies_where_all_its_callers_lie():
 
 
 def test_functions_on_one_chip_are_planned_for_the_same_machine():
-    parts = parts_of(function("a", RETURN, "[3, 1, 1]"), function("b", RETURN, "[1, 1, 7]"))
+    parts = parts_of(
+        function("a", RETURN, "[3, 1, 1]"),
+        function("b", RETURN, "[1, 1, 7]"),
+        function("c", RETURN, "[3, 1, 2]"),
+    )
     assert parts.of("a").target == parts.of("b").target == MACHINE.one_chip
+    assert parts.of("a") == parts.of("c") != parts.of("b")
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ class OperatorPlan:
             operators.
         phase: the phase of a step of training; forward in any other program.
         line: the line of the user's file that the operator comes from; "" if it is not known.
+        chips: those on which its cells lie, and those that merge its partials.
     """
 
     node: str
@@ -87,6 +88,7 @@ class OperatorPlan:
     runner_up: RunnerUp | None
     phase: str
     line: str
+    chips: tuple[int, ...] = (0,)
 
     @property
     def space(self) -> str:

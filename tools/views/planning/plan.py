@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite, prod
 from typing import Any
 
@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, Region
 from ....backends.clocks.section import MOST_TIMES
 from ....backends.target import Target
 from ....dialects import control, nn
-from ....dialects.abele import PlanAttr
+from ....dialects.abele import Plan, PlanAttr
 from ....dialects.dtypes import element_type
 from ....dialects.levels import NN, level_of
 from ....ir.node_names import operations_named
@@ -31,6 +31,7 @@ from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.serial import traded
 from ....passes.planner.storing_once import Asked, store_once
 from ....passes.plans.fused import FusedGroups, operator_name
+from ....passes.plans.parts import Part
 from ...driver.compile_anew import read_model, with_chosen
 from ...driver.pipelines import make_parts
 from ...driver.program import ReadProgram, plan_target
@@ -232,16 +233,20 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
     for op, choice in network.choices.items():
         on_step(f"{_node(op)}: runner-up")
         rows.append(
-            figures(
-                _node(op),
-                _layer(op, names),
-                operator_name(op),
-                executions_of(op),
-                network.questions[op],
-                choice,
-                op in planned.given,
-                phase=phases.phase(op),
-                line=_line_beside(_node(op), op),
+            _on_chips(
+                figures(
+                    _node(op),
+                    _layer(op, names),
+                    operator_name(op),
+                    executions_of(op),
+                    network.questions[op],
+                    choice,
+                    op in planned.given,
+                    phase=phases.phase(op),
+                    line=_line_beside(_node(op), op),
+                ),
+                network.plans[op],
+                machine,
             )
         )
     work = sum(
@@ -295,6 +300,14 @@ def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> R
     module = ModuleOp([nn.StateOp("weights", np.zeros((k, n), kind)), main])
     locate(module.walk(), at("matmul"))
     return ReadProgram(module, NN, f"matmul {m},{k},{n} {dtype}")
+
+
+def _on_chips(row: OperatorPlan, plan: Plan, machine: Target) -> OperatorPlan:
+    """The figures of an operator, with its plan and the chips that it has on the machine."""
+    whole = Part(machine)
+    ends = [plan] if plan.combine is None else [plan, plan.combine]
+    chips = {int(chip) for each in ends for chip in whole.chips_of(each.tiles)}
+    return replace(row, plan=plan, chips=tuple(sorted(chips)))
 
 
 def _node(op: Operation) -> str:

@@ -8,6 +8,7 @@ from math import isfinite, isnan
 
 from rich.table import Table
 
+from ....ir.geometry.chip_groups import ranges_of
 from ....ir.geometry.space import Dim
 from ....passes.planner.choice import Choice
 from .columns import Column, Row, add_columns, chosen, fitting, hidden_line
@@ -27,6 +28,14 @@ def _runner_up(each: OperatorPlan) -> str:
     return f"{split_text(each.dims, found.plan)}{method} {found.slower:+.1%}"
 
 
+def chips_text(chips: Sequence[int]) -> str:
+    """Chips for people: "0", "0..3", or "1..7 by 2"."""
+    return ", ".join(
+        str(first) if first == last else f"{first}..{last}" + (f" by {step}" if step > 1 else "")
+        for first, last, step in ranges_of(chips)
+    )
+
+
 def _part(name: str, keep: int) -> Column[OperatorPlan]:
     def value(each: OperatorPlan) -> float:
         return getattr(each, f"{name}_cycles")
@@ -41,6 +50,9 @@ PHASE = "phase"
 
 LINE = "line"
 """The column of lines of the user's files, which not every model has."""
+
+CHIPS = "chips"
+"""The column of chips, which only a machine of several has."""
 
 PARTIALS = "partials"
 """The column of the types of partial sums."""
@@ -66,6 +78,7 @@ OPERATOR_COLUMNS: tuple[Column[OperatorPlan], ...] = (
         "resident", lambda each: each.resident_bytes, lambda each: f"{each.resident_bytes:,}", 2
     ),
     Column("tiles", lambda each: each.tiles, lambda each: f"{each.tiles:,}", 13),
+    Column(CHIPS, lambda each: chips_text(each.chips), keep=12, fold=8),
     Column(
         "of peak",
         lambda each: each.utilisation,
@@ -78,10 +91,14 @@ OPERATOR_COLUMNS: tuple[Column[OperatorPlan], ...] = (
 
 
 def operator_columns(plan: ProgramPlan) -> tuple[Column[OperatorPlan], ...]:
-    """All columns; without phases for a program that is not a step of training, and without lines
-    if none is known.
+    """All columns; without phases for a program that is not a step of training, without lines if
+    none is known, and without chips on a machine of one.
     """
-    absent = {PHASE: not plan.phases, LINE: not any(each.line for each in plan.operators)}
+    absent = {
+        PHASE: not plan.phases,
+        LINE: not any(each.line for each in plan.operators),
+        CHIPS: plan.target.chips == 1,
+    }
     return tuple(each for each in OPERATOR_COLUMNS if not absent.get(each.name))
 
 

@@ -259,3 +259,30 @@ def test_a_plan_for_several_chips_says_what_they_gain(
     assert found["chips"] == chips
     assert (found["one_chip_cycles"] is not None) == fits_one
     assert not fits_one or found["cycles"] <= found["one_chip_cycles"]
+
+
+@pytest.mark.parametrize(
+    ("placement", "shown"),
+    [("[2, 1, 1]", {"2"}), ("[1, 2, 2]", {"1, 3", "1"}), ("[0, 4, 1]", {"0..3", "0"})],
+)
+def test_the_table_of_a_machine_of_several_chips_says_where_operators_lie(
+    tmp_path: Path, placement: str, shown: set[str]
+):
+    text = f"""
+    func.func @main(%x: tensor<512x64xf32>, %w: tensor<64x64xf32>) -> tensor<512x64xf32> {{
+      %0 = func.call @stage(%x, %w)
+        : (tensor<512x64xf32>, tensor<64x64xf32>) -> tensor<512x64xf32>
+      func.return %0 : tensor<512x64xf32>
+    }}
+    func.func @stage(%x: tensor<512x64xf32>, %w: tensor<64x64xf32>) -> tensor<512x64xf32>
+        attributes {{abele.chips = {placement}}} {{
+      %0 = nn.matmul %x, %w
+        : (tensor<512x64xf32>, tensor<64x64xf32>) -> tensor<512x64xf32> loc("fc")
+      func.return %0 : tensor<512x64xf32>
+    }}"""
+    path = tmp_path / "stage.mlir"
+    path.write_text(text)
+    target = resolve_target("tiny:16,links.topology=ladder,links.chips=4")
+    plan = plan_model(Request(str(path), target, passes="nn")).plan
+    (column,) = [each for each in operator_columns(plan) if each.name == "chips"]
+    assert {column.cell(row) for row in plan.operators} <= shown
