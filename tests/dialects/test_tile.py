@@ -3,6 +3,7 @@
 import pytest
 
 from abele.dialects.levels import level_of
+from abele.ir.errors import InputError
 from abele.ir.text import parse_module, print_module
 from abele.ir.upstream import VerifyException
 from abele.ir.verify import verify
@@ -47,6 +48,8 @@ VALID = [
     tile("%c = tile.read @p : i1 control.if %c : i1 { control.yield } else { control.yield }"),
     exchange(f'tile.sync "internal" tile.copy [@b] -> @a tile.vertices {VERTICES}'),
     exchange('tile.sync "external" tile.input "x" -> @a : tensor<8xf32>'),
+    exchange('tile.sync "all" of <[0 to 3, 7] times 2 apart 8, [4 to 6 by 2]>'),
+    exchange('tile.sync "external" of <[1]> tile.input "x" -> @a : tensor<8xf32>'),
 ]
 
 
@@ -80,6 +83,11 @@ def test_programs_print_parse_and_verify(text: str):
         (tile("%c = tile.read @a : i1"), "need a single i1"),
         (exchange("tile.copy [@b] -> @a"), "a superstep is one sync, then"),
         (exchange('tile.sync "lunar"'), 'sync zone "lunar"; need one of internal, external'),
+        (exchange('tile.sync "internal" of <[0, 1]>'), "meet each by itself: name none"),
+        (
+            exchange('tile.sync "external" of <[0], [1]> tile.input "x" -> @a : tensor<8xf32>'),
+            "the host meets one group of chips",
+        ),
         (
             exchange('tile.sync "internal"').replace("at 16", "at 17"),
             "address 17; need a multiple of 8",
@@ -90,3 +98,20 @@ def test_an_invalid_program_is_refused_with_the_reason(text: str, message: str):
     module = parse_module(text, context())
     with pytest.raises(VerifyException, match=message):
         verify(module, level_of(module))
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ("[0, 1], [1, 2]", "chip 1 is named twice; need disjoint groups"),
+        ("[]", "an empty group of chips; need one chip at least"),
+        ("[3 to 1]", "an empty group of chips"),
+        ("[0 to 99999999]", "100000000 chips; at most 65536"),
+        ("[0] times 0 apart 1", "an empty group of chips"),
+        ("[0] times 2 apart 0", "chip 0 is named twice"),
+        ("[2] times 4 apart -1", "chip -1; need 0 or more"),
+    ],
+)
+def test_groups_of_chips_that_cannot_be_are_refused(groups: str, message: str):
+    with pytest.raises(InputError, match=message):
+        parse_module(exchange(f'tile.sync "all" of <{groups}>'), context())
