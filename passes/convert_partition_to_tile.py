@@ -13,6 +13,7 @@ from ..ir.support.errors import InputError
 from ..ir.symbols import symbol_of
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from ..ir.well_known import ENTRY
+from .analysis.calls_in_place import calls_in_place
 from .partition_to_tile.control_flow import (
     convert_call,
     convert_function,
@@ -85,14 +86,16 @@ def convert_to_tile(module: ModuleOp, patterns: Patterns[ToTile] = PATTERNS) -> 
     functions = [each for each in ops if isinstance(each, func.FuncOp)]
     if all(each.sym_name.data != ENTRY for each in functions):
         raise InputError(f"the module needs a function @{ENTRY}")
-    new = ToTile(patterns)
+    new = ToTile(patterns, calls_in_place(module, ENTRY))
     new.names.taken.update(filter(None, map(symbol_of, ops)))
     for each in ops:
         if not isinstance(each, func.FuncOp):
             new.convert(each)
-    for each in functions:
+    # Values of the entry may live in parameters of other functions.
+    for each in sorted(functions, key=lambda op: op.sym_name.data == ENTRY):
         declare_function(each, new)
     keep_old_values(module, new)
+    new.keep_in_parameters()
     for each in functions:
         new.convert(each)
     give_generators(module, new)

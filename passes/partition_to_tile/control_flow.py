@@ -1,7 +1,8 @@
 """Functions, loops and branches: values that cross their borders are in variables of their own.
 
 A value that an iteration yields is computed directly into the variable that it replaces, if nothing
-reads the old value later. All others are copied there.
+reads the old value later. All others are copied there. Values that only go from call to call stay
+where the function takes or leaves them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def declare_function(op: func.FuncOp, new: ToTile) -> None:
     if name != ENTRY:
         hints = [f"{name}.{hint}" for hint in hints]
     parameters = [
-        new.fresh(partition_type(argument), hint)
+        new.parameter_of(argument) or new.fresh(partition_type(argument), hint)
         for argument, hint in zip(arguments, hints, strict=True)
     ]
     new.where.update(zip(arguments, parameters, strict=True))
@@ -40,7 +41,10 @@ def declare_function(op: func.FuncOp, new: ToTile) -> None:
     if name != ENTRY:
         for i, type_ in enumerate(op.function_type.outputs):
             assert isinstance(type_, PartitionTensor)
-            results.append(new.fresh(type_, f"{name}.out{i}"))
+            updated = new.calls.updated.get((name, i))
+            results.append(
+                new.fresh(type_, f"{name}.out{i}") if updated is None else parameters[updated]
+            )
     new.functions[name] = Signature(parameters, results)
 
 
@@ -81,14 +85,19 @@ def _run(op: func.FuncOp, new: ToTile) -> None:
 
 
 def convert_call(op: func.CallOp, new: ToTile) -> None:
-    """A call becomes copies to the parameters, the call, and copies from the results."""
+    """A call becomes copies to the parameters, the call, and copies from the results.
+
+    What need not be copied, `CallsInPlace` says.
+    """
     callee = op.callee.string_value()
     signature = new.functions[callee]
     new.copy_all(new.variables_of(op.arguments), signature.parameters)
     new.add(func.CallOp(callee, [], []))
     for result, variable in zip(op.results, signature.results, strict=True):
-        new.where[result] = new.fresh(partition_type(result))
-        new.copy(variable, new.where[result])
+        if result in new.calls.left and result not in new.written:
+            new.where[result] = variable
+        else:
+            new.copy(variable, new.result(result))
 
 
 # Loops
@@ -125,7 +134,7 @@ def _carried(op: Loop, results: Sequence[SSAValue], new: ToTile) -> list[str]:
 
     An iteration computes in them what it yields, as far as it may.
     """
-    variables = [new.fresh(partition_type(value)) for value in results]
+    variables = [new.parameter_of(value) or new.fresh(partition_type(value)) for value in results]
     new.copy_all(new.variables_of(op.initial), variables)
     new.where.update(zip(results, variables, strict=True))
     for value, i in carried_in_place(op).items():

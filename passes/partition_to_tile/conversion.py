@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult, SSAValue
 
 from ...dialects import control, tile
 from ...dialects.blob_attr import BlobAttr
@@ -14,6 +14,7 @@ from ...dialects.variable import Variable
 from ...ir.conversion import Conversion, Patterns
 from ...ir.provenance import locate, origin_names
 from ...ir.support.unused_names import UnusedNames
+from ..analysis.calls_in_place import CallsInPlace
 
 
 @dataclass
@@ -38,14 +39,16 @@ class ToTile(Conversion):
         where: the variable of each value of partition.
         types: the type at partition of what a variable holds, by its name.
         functions: the signatures, by name.
+        calls: what crosses calls without a copy.
         written: the variables in which values are computed, if not in ones of their own.
         before: the variables with the old values of states, by the name of the state.
         remote: the states in remote memory, by name.
         began: the loop of runs whose iterations begin with these old values; None if the run does.
     """
 
-    def __init__(self, patterns: Patterns[ToTile]) -> None:
+    def __init__(self, patterns: Patterns[ToTile], calls: CallsInPlace | None = None) -> None:
         super().__init__(patterns, "tile")
+        self.calls = calls or CallsInPlace()
         self.variables: list[Variable] = []
         self.names = UnusedNames()
         self.where: dict[SSAValue, str] = {}
@@ -96,6 +99,17 @@ class ToTile(Conversion):
     def variables_of(self, values: Sequence[SSAValue]) -> list[str]:
         """The variables of values."""
         return [self.where[value] for value in values]
+
+    def parameter_of(self, value: SSAValue) -> str | None:
+        """The parameter of a function in which a value lives; None if it lives in none."""
+        held = self.calls.held.get(value)
+        return None if held is None else self.functions[held[0]].parameters[held[1]]
+
+    def keep_in_parameters(self) -> None:
+        """Let values that live in a parameter be computed there."""
+        for value, (name, index) in (*self.calls.held.items(), *self.calls.written.items()):
+            if isinstance(value, OpResult):
+                self.written.setdefault(value, self.functions[name].parameters[index])
 
     # Copies
 
