@@ -31,10 +31,10 @@ class StatesInPlace:
 def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
     """The states of a module at partition that a run may overwrite in place.
 
-    Such a state is stored to once in a run, by an operation of the entry function or of a loop of
-    runs in it, after all reads of its old value. The new value may be computed into the state if
-    all reads of the old value come before the computation, or are the computation itself and read
-    in place.
+    Such a state is stored to once in a run, by an operation of the entry function, of a loop of
+    runs in it, or of a function that the entry calls once, after all reads of its old value. The
+    new value may be computed into the state if all reads of the old value come before the
+    computation, or are the computation itself and read in place.
     """
     ops = list(module.walk())
     body = next(
@@ -42,21 +42,35 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
     )
     stores: dict[str, list[partition.StoreOp]] = {}
     reads: dict[str, list[Use]] = {}
+    calls: dict[str, list[func.CallOp]] = {}
     for op in ops:
         if isinstance(op, partition.StoreOp):
             stores.setdefault(op.state.string_value(), []).append(op)
         elif isinstance(op, partition.LoadOp):
             reads.setdefault(op.state.string_value(), []).extend(reads_of(op.result))
+        elif isinstance(op, func.CallOp):
+            calls.setdefault(op.callee.string_value(), []).append(op)
     uncopied: set[str] = set()
     written: dict[SSAValue, str] = {}
-    positions: dict[Block | None, dict[Operation, int]] = {}
+    positions: dict[Block | None, dict[Operation, int]] = {
+        body: {op: i for i, op in enumerate(body.ops)}
+    }
     for name, found in stores.items():
         store, old = found[0], reads.get(name, [])
-        run = run_around(store)
+        run, called = run_around(store), _only_call(store, calls, positions[body])
         block = body if run is None else run.body.block
+        if called is not None:
+            block = store.parent
         if block not in positions:
-            positions[block] = {op: i for i, op in enumerate(block.ops)}
+            positions[block] = {op: i for i, op in enumerate(block.ops)} if block else {}
         position = positions[block]
+        if called is not None:
+            # What other functions read counts where they are called.
+            others = [use for use in old if _position(use.operation, position) is None]
+            old = [use for use in old if use not in others]
+            ends = [_last_time(use.operation, calls, positions[body]) for use in others]
+            if any(end is None or end >= called for end in ends):
+                continue
         at = [_position(use.operation, position) for use in old]
         if len(found) > 1 or store not in position or None in at:
             continue
@@ -67,6 +81,49 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
         for value in overwriting(store.value, old, position):
             written.setdefault(value, name)
     return StatesInPlace(frozenset(uncopied), written)
+
+
+def _only_call(
+    op: Operation,
+    calls: Mapping[str, list[func.CallOp]],
+    position: Mapping[Operation, int],
+) -> int | None:
+    """The position in the entry of the only call of an operation's function; None if it is called
+    otherwise, or if the operation is no operation of its body.
+
+    Args:
+        calls: of each function, by its name.
+        position: the positions of the operations of the entry.
+    """
+    function = op.parent_op()
+    if not isinstance(function, func.FuncOp) or len(calls.get(function.sym_name.data, ())) != 1:
+        return None
+    return position.get(calls[function.sym_name.data][0])
+
+
+def _last_time(
+    op: Operation,
+    calls: Mapping[str, list[func.CallOp]],
+    position: Mapping[Operation, int],
+) -> int | None:
+    """The position in the entry of the last operation that runs another one, itself or by a call.
+
+    None if functions that it calls call the function of the operation.
+
+    Args:
+        calls: of each function, by its name.
+        position: the positions of the operations of the entry.
+    """
+    own = _position(op, position)
+    if own is not None:
+        return own
+    outer: Operation | None = op
+    while outer is not None and not isinstance(outer, func.FuncOp):
+        outer = outer.parent_op()
+    if outer is None:
+        return None
+    found = [_position(call, position) for call in calls.get(outer.sym_name.data, ())]
+    return None if None in found else max((i for i in found if i is not None), default=-1)
 
 
 def loaded_first(module: ModuleOp, entry: str) -> frozenset[str]:

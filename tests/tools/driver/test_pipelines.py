@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from some_tensors import context, module_of, small_integers
 
+from abele.dialects.variable import Variable
 from abele.ir.text import write_module
 from abele.tools import Executable, compile_model
 from abele.tools.driver.training import Training
@@ -88,3 +89,11 @@ def test_training_in_a_pipeline_is_that_of_one_chip(
     names = ("arg0", "target")
     for one, other in zip(results(single, *names), results(several, *names), strict=True):
         assert one.tobytes() == other.tobytes()
+
+
+def test_weights_are_updated_in_place_by_functions_of_their_chips(network: Path):
+    train = Training("mean_square", micro_batches=PARTS)
+    exe = compile_model(network, TARGETS[2], train=train, pipeline="2", cache=False)
+    names = {op.symbol for op in exe.module_at("tile").walk() if isinstance(op, Variable)}
+    assert {f"w{i}" for i in range(4)} <= names
+    assert not any(name.endswith(".before") for name in names)
