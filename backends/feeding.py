@@ -4,9 +4,11 @@ An item is a sample of a batch, such as an image. Storage, host, network and mac
 same time, each on items of its own, so the slowest of them decides. What nobody has told about an
 installation (see `Host` and `Storage` in facts.py) is left out, and so limits nothing.
 
-The machine takes inputs before a run and gives results after it, and computes meanwhile nothing. A
-transfer waits for the host before it begins and after it has ended; if the host prefetches inputs,
-they wait only after it.
+A machine without I/O tiles takes inputs before a run and gives results after it, and computes
+meanwhile nothing. With I/O tiles, the link brings the inputs of the next run and takes the results
+of the last one while a run computes, so the link is one more part. Of N runs, the inputs of the
+first and the results of the last one are not hidden. A transfer waits for the host before it begins
+and after it has ended; if the host prefetches inputs, they wait only after it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 from .prices.cost import host_cycles
 from .target import Target
 
-MACHINE, NETWORK, HOST, STORAGE = "machine", "network", "host", "storage"
+MACHINE, LINK, NETWORK, HOST, STORAGE = "machine", "link", "network", "host", "storage"
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,15 @@ def feeding(
         cycles: of one run, without transfers to and from the host.
         input_bytes, output_bytes: that one run takes from the host, and gives to it.
     """
-    seconds = run_seconds(cycles, input_bytes, output_bytes, target)
+    seconds = cycles / target.clock_hz
+    moving = link_seconds(input_bytes, output_bytes, target)
+    rates: dict[str, float] = {}
+    if not target.io_tiles:
+        seconds += moving
+    elif moving:
+        rates[LINK] = items / moving
     # A program that does nothing takes a cycle, so that all rates are numbers.
-    rates = {MACHINE: items / max(seconds, 1 / target.clock_hz)}
+    rates = {MACHINE: items / max(seconds, 1 / target.clock_hz), **rates}
     of_bytes = {NETWORK: target.host.link_gbytes, STORAGE: target.storage.gbytes}
     if target.host.items_per_s:
         rates[HOST] = target.host.items_per_s
@@ -75,8 +83,8 @@ def feeding(
     return Feeding(items, rates)
 
 
-def run_seconds(cycles: int, input_bytes: int, output_bytes: int, target: Target) -> float:
-    """The seconds of a run with its transfers to and from the host."""
+def link_seconds(input_bytes: int, output_bytes: int, target: Target) -> float:
+    """The seconds in which the inputs and results of a run cross the link to the host."""
     moving = host_cycles(input_bytes + output_bytes, target)
     waits = (2 - bool(target.host.prefetch)) * bool(input_bytes) + 2 * bool(output_bytes)
-    return (cycles + moving) / target.clock_hz + waits * target.host.latency_ns * 1e-9
+    return moving / target.clock_hz + waits * target.host.latency_ns * 1e-9

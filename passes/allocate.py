@@ -170,6 +170,15 @@ def check_fits(
     if ends[worst] <= available:
         return
     tile_index = variables[worst].placed.first_tile
+    if tile_index >= target.computing.tiles:
+        own = -(-int(ends[worst]) * target.io_tiles // available)
+        raise DoesNotFit(
+            "what the host writes and reads",
+            int(ends[worst]),
+            available,
+            tile=tile_index,
+            remedy=f"keep about {own} tiles aside, with io_tiles",
+        )
     here = np.array([tile_index in v.placed.tiles for v in variables])
     when = _busiest(variables, lives, here)
     live = here & (lives[:, 0] <= when) & (when <= lives[:, 1])

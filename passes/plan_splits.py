@@ -188,7 +188,7 @@ def _decide_homes(module: ModuleOp, at_home: Collection[Operation], target: Targ
     rest = [(op, home) for op, home in wishes if op not in at_home]
     for op, _ in rest:
         drop_home(op)
-    homes = Homes(module, target)
+    homes = Homes(module, target.computing)
     for op, home in rest:
         lies = homes.states[op.sym_name.data] if isinstance(op, nn.StateOp) else homes.constant(op)
         if placement(lies) == placement(home.layout):

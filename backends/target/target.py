@@ -22,6 +22,7 @@ from ..fabrics.crossbar import Crossbar
 from ..fabrics.fabric import Fabric
 from ..fabrics.table import FABRICS, fabric_named
 from ..facts import (
+    ASSUMED,
     JOIN,
     MEASURED,
     PUBLISHED,
@@ -92,6 +93,9 @@ class Target:
     name: str
     tiles: int = fact(1472, PUBLISHED, "Graphcore, Hot Chips 2021", (1, MOST_TILES))
     workers: int = fact(6, PUBLISHED, "8832 threads on 1472 tiles", (1, 64))
+    io_tiles: int = fact(
+        0, ASSUMED, "a choice: tiles kept aside for traffic with the host", (0, MOST_TILES)
+    )
     clock_hz: float = fact(1.325e9, MEASURED, "Elk artifact; 1.33e9 also quoted", (1, 1e12))
     memory: Memory = field(default=Memory())
     code: Code = field(default=Code())
@@ -132,6 +136,14 @@ class Target:
             return f"links.chips: {self.links.chips} with a {self.exchange.kind}; need one chip"
         if self.tiles % self.links.chips:
             return f"tiles: {self.tiles} on {self.links.chips} chips; need a multiple"
+        return self._problem_of_io_tiles()
+
+    def _problem_of_io_tiles(self) -> str:
+        """Why the machine cannot keep its number of tiles aside; "" if it can."""
+        if self.io_tiles >= self.tiles_per_chip:
+            return f"io_tiles: {self.io_tiles} of a chip of {self.tiles_per_chip}; need fewer"
+        if self.io_tiles and self.chips > 1:
+            return f"io_tiles: {self.io_tiles} on {self.chips} chips; need one chip"
         return ""
 
     @property
@@ -204,6 +216,16 @@ class Target:
             return self
         links = SomeChips(chips=count, first=first, apart=apart, whole=self.links)
         return replace(self, tiles=count * self.tiles_per_chip, links=links)
+
+    @cached_property
+    def computing(self) -> Target:
+        """The machine without the tiles that are kept aside; itself if there are none.
+
+        It has the first tiles of this one.
+        """
+        if not self.io_tiles:
+            return self
+        return replace(self, tiles=self.tiles - self.io_tiles, io_tiles=0)
 
     @property
     def tiles_per_chip(self) -> int:

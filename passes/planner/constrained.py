@@ -95,7 +95,7 @@ def plan_program(
     joint: bool = True,
     spare: int = 0,
 ) -> Planned:
-    """Plan a module at nn.
+    """Plan a module at nn, on the tiles that the target does not keep aside.
 
     Raises InputError for errors in the file, and for constraints that no plan meets.
 
@@ -107,6 +107,7 @@ def plan_program(
         shards: which dimensions are cut across chips, as `Shard` writes them.
         joint, spare: as for plan_network.
     """
+    target = target.computing
     found = read_constraints(constraints) if constraints else None
     if shards:
         found = (found or NONE).with_shards(read_shards(shards))

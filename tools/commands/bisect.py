@@ -27,6 +27,7 @@ from .threads import ThreadCount, use_threads
         "partials",
         "target",
         "chips",
+        "io_tiles",
         "dim",
         "inputs",
         "value",

@@ -252,6 +252,16 @@ class Compilation:
             "training: --training micro-batches=N.",
         ),
     ] = None
+    io_tiles: Annotated[
+        int | None,
+        typer.Option(
+            "--io-tiles",
+            min=1,
+            metavar="N",
+            help="Keep N tiles of the chip aside: inputs and results go through them, while the "
+            "other tiles compute other runs.",
+        ),
+    ] = None
     shard: Annotated[
         list[str] | None,
         typer.Option(

@@ -36,6 +36,7 @@ from .showing import warn
     *(
         "target",
         "chips",
+        "io_tiles",
         "shard",
         "pipeline",
         "schedule",

@@ -124,7 +124,7 @@ class Analyses:
             **(_numbers(self.reported, GRAPH) or self._graph()),
             **vars(totals(prices)),
             "by_chip": [_of_chip(each) for each in whole.chips],
-            **self._host(),
+            **self._host(totals(prices).cycles),
             **self._feeding(totals(prices).cycles),
             "phases": self._by_phase(prices),
             "tiles_used": memory.tiles_used,
@@ -149,13 +149,18 @@ class Analyses:
             "rates": dict(found.rates),
         }
 
-    def _host(self) -> dict[str, int]:
-        """The bytes that a run takes from the host and gives to it, and the cycles of both."""
+    def _host(self, cycles: int) -> dict[str, int]:
+        """The bytes that a run takes from the host and gives to it, and the cycles of both.
+
+        Of these cycles, as many as a run takes are hidden if the machine has I/O tiles.
+        """
         taken, given = self._host_bytes()
+        moving = host_cycles(taken + given, self._target)
         return {
             "host_input_bytes": taken,
             "host_output_bytes": given,
-            "host_cycles": host_cycles(taken + given, self._target),
+            "host_cycles": moving,
+            "host_hidden_cycles": min(moving, cycles) if self._target.io_tiles else 0,
         }
 
     def _host_bytes(self) -> tuple[int, int]:

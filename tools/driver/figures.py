@@ -36,13 +36,19 @@ def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("exchanged", f"{profile['exchange_bytes']:,} bytes"),
         (
             "host",
-            f"{profile['host_cycles']:,} further cycles, {profile['host_input_bytes']:,} bytes in, "
-            f"{profile['host_output_bytes']:,} out",
+            f"{profile['host_cycles']:,} {_beside(profile)}, {profile['host_input_bytes']:,} bytes "
+            f"in, {profile['host_output_bytes']:,} out",
         ),
         ("items", items_text(profile)),
         ("fullest tile", f"{profile['max_tile_bytes']:,} bytes{_remote(profile)}"),
         ("seconds", ", ".join(f"{stage} {s:.2f}" for stage, s in seconds.items())),
     ]
+
+
+def _beside(profile: Mapping[str, Any]) -> str:
+    """Whether the cycles of the link to the host come on top of those of a run, in words."""
+    hidden = profile["host_hidden_cycles"]
+    return f"cycles, {hidden:,} of them hidden behind other runs" if hidden else "further cycles"
 
 
 def items_text(profile: Mapping[str, Any]) -> str:

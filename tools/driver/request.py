@@ -201,6 +201,8 @@ class Request:
         stage_chips: the chips of its stages, joined by commas; stage s is on chip s by default.
         micro_batches: into how many parts a run cuts its batch, without training: one after the
             other, or in a pipeline. Training has an option of this name.
+        io_tiles: how many tiles of the chip are kept aside for traffic with the host, which then
+            overlaps with other runs; the target's number by default.
         shard: which dimensions of which operators are cut across chips: NAME:DIM=N, such as
             "fc1:n=4", with the name of an operator or a pattern.
         memory_proportion: the share of a tile's memory that one operator may take temporarily.
@@ -351,6 +353,12 @@ class Request:
         default=None,
         metadata=_is(COUNT | NONE, refused="compiled already, with its batch; need the model"),
     )
+    io_tiles: int | None = field(
+        default=None,
+        metadata=_is(
+            COUNT | NONE, None, "compiled already, so its tiles are chosen; need the model"
+        ),
+    )
     shard: Sequence[str] = field(
         default=(),
         metadata=_is(
@@ -467,7 +475,7 @@ class Request:
         loaded = replace(self, load=self.extensions)
         if self.target is None and self.beside and not isinstance(self.beside, Mapping):
             loaded = replace(loaded, target=self.beside[0].target)
-        loaded = loaded.with_chips()
+        loaded = loaded.with_chips().with_io_tiles()
         settled = loaded.with_sizes().with_pipeline().with_precision()
         settled = settled.with_stashes().with_recomputation()
         settled = settled.with_rounding().with_partials().with_replicas().with_remote()
@@ -504,6 +512,13 @@ class Request:
             recompute="" if again else self.recompute,
             passes=behind(asked.passes(), self.passes, LEVEL_NAMES),
         )
+
+    def with_io_tiles(self) -> Request:
+        """The request for the target with its number of I/O tiles. Raises InputError."""
+        if self.io_tiles is None or self.file.endswith(PROGRAM_FILE):
+            return self
+        found = replace(_resolved(self.target), io_tiles=self.io_tiles)
+        return replace(self, target=found, io_tiles=None)
 
     def with_stashes(self) -> Request:
         """The request with the pass that keeps stashes narrow. Raises InputError."""

@@ -29,6 +29,7 @@ GIVEN: dict[str, object] = {
     "replicas": 2,
     "stash": ("f134:y",),
     "remote": ("w*",),
+    "io_tiles": 1,
     "rounding": "stochastic",
     "partials": "auto",
     "constraints": "c.json",

@@ -27,7 +27,7 @@ from ....backends.target import Target, named_target, resolve_target
 from ....dialects import control, partition, tile
 from ....dialects.abele import Plan, PlanAttr
 from ....dialects.dtypes import numpy_dtype
-from ....dialects.home import ADDRESS, is_remote
+from ....dialects.home import ADDRESS, is_remote, number_of
 from ....dialects.levels import NN, PLANNED, STAGED, TILE_DECISIONS
 from ....dialects.nn import StoreOp, element_of, free_number, is_group, join
 from ....dialects.partition import PartitionTensor, laid_out, partition_type
@@ -471,12 +471,14 @@ def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> N
     variables = [op for op in module.body.block.ops if isinstance(op, tile.VariableOp)]
     lives = lifetimes(module, variables)
     boxes = Boxes(variables, lives)
-    address = np.zeros(len(variables), np.int64)
-    is_given = np.zeros(len(variables), np.bool_)
+    # The conversion has placed what lies on I/O tiles.
+    own = [number_of(v, ADDRESS) for v in variables]
+    address = np.array([at or 0 for at in own], np.int64)
+    is_given = np.array([at is not None for at in own], np.bool_)
     room = target.usable_bytes_per_tile
     for i in range(len(variables)):
         top = min(room - int(boxes.size[i]), 4096)
-        if top < 0 or random.random() >= ADDRESSED:
+        if top < 0 or random.random() >= ADDRESSED or is_given[i]:
             continue
         address[i] = random.choice((0, random.randrange(0, top + 1, ALIGNMENT)))
         is_given[i] = not len(boxes.hit(i, np.flatnonzero(is_given), address))

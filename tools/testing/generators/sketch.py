@@ -125,6 +125,9 @@ CHIPS = (1, 1, 1, 2, 4)
 """The chips of a machine, where they divide its tiles; a number that is listed twice is drawn twice
 as often."""
 
+IO_EVERY = 7
+"""One of so many machines of a chip keeps a tile aside for the host."""
+
 WITHIN: tuple[Shape, ...] = ("repeat", "if", "while")
 
 OFTEN = 0.5
@@ -176,7 +179,8 @@ def random_sketch(random: Random, max_ops: int = 5) -> Sketch:
     element = random.choice((0, 0, 0, 0, 1, 1, 2, 3, rare))
     data = random.choice(DATA)
     found = Sketch(steps, sizes, element, data, random.randrange(1 << 16), spelling)
-    return _with_chips(_with_a_long_axis(found, random) if random.random() < LONG else found)
+    found = _with_a_long_axis(found, random) if random.random() < LONG else found
+    return _with_io_tiles(_with_chips(found))
 
 
 def _with_chips(sketch: Sketch) -> Sketch:
@@ -188,6 +192,17 @@ def _with_chips(sketch: Sketch) -> Sketch:
     if chips == 1 or machine_of(sketch.target).tiles % chips:
         return sketch
     return replace(sketch, target=f"{sketch.target},links.topology=ladder,links.chips={chips}")
+
+
+def _with_io_tiles(sketch: Sketch) -> Sketch:
+    """The sketch for a machine that keeps a tile aside, or for the same one.
+
+    It follows from the seed of the values, so that programs do not change.
+    """
+    machine = machine_of(sketch.target)
+    if sketch.seed % IO_EVERY or machine.tiles == 1 or machine.chips > 1:
+        return sketch
+    return replace(sketch, target=f"{sketch.target},io_tiles=1")
 
 
 def _with_a_long_axis(sketch: Sketch, random: Random) -> Sketch:

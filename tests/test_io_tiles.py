@@ -1,0 +1,96 @@
+"""Tiles kept aside for the host: nothing else lies there, and results stay the same."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from some_models import model, node, random
+
+from abele.backends.feeding import LINK, MACHINE, feeding
+from abele.backends.machine import Machine
+from abele.backends.target import resolve_target
+from abele.dialects.tile import CopyOp, InputOp, OutputOp
+from abele.ir.errors import DoesNotFit, InputError
+from abele.tools.driver.compile import compile_model
+
+
+def compiled(target: str, io_tiles: int | None = None, rows: int = 8):
+    nodes = [node("MatMul", "x w", "h"), node("Tanh", "h", "y")]
+    made = model(nodes, {"x": [rows, 16]}, ["y"], {"w": random((16, 16), 1)})
+    return compile_model(made, target, io_tiles=io_tiles, cache=False)
+
+
+@pytest.mark.parametrize("aside", [1, 3])
+def test_programs_on_the_same_computing_tiles_give_the_same_bits(aside: int):
+    x = {"x": random((8, 16), 2)}
+    plain, kept = compiled("tiny:5"), compiled(f"tiny:{5 + aside}", aside)
+    found = [Machine(e.module_at("exchange"), e.target, strict=True).run(x) for e in (plain, kept)]
+    assert found[0]["y"].tobytes() == found[1]["y"].tobytes()
+
+
+def test_only_what_the_host_writes_and_reads_lies_on_the_io_tiles():
+    exe = compiled("tiny:8", 2)
+    machine = Machine(exe.module_at("exchange"), exe.target)
+    ops = list(exe.module_at("exchange").walk())
+    inputs = {op.destination for op in ops if isinstance(op, InputOp)}
+    outputs = {op.source for op in ops if isinstance(op, OutputOp)}
+    for name, v in machine.variables.items():
+        assert (v.placed.tiles.span[0] >= 6) == (name in inputs | outputs), name
+    copied = {(s, op.destination) for op in ops if isinstance(op, CopyOp) for s in op.sources}
+    assert all(any(a == name for a, _ in copied) for name in inputs)
+    assert all(any(b == name for _, b in copied) for name in outputs)
+
+
+def test_inputs_and_results_share_no_bytes_so_that_runs_may_overlap():
+    exe = compiled("tiny:8", 1)
+    machine = Machine(exe.module_at("exchange"), exe.target)
+    ops = list(exe.module_at("exchange").walk())
+    names = [op.destination for op in ops if isinstance(op, InputOp)]
+    names += [op.source for op in ops if isinstance(op, OutputOp)]
+    spans = sorted((v.start, v.start + v.bytes_per_tile) for v in map(machine.variables.get, names))
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+
+
+def test_the_link_is_hidden_behind_other_runs():
+    plain, kept = compiled("tiny:4"), compiled("tiny:5", 1)
+    assert plain.profile["host_hidden_cycles"] == 0
+    moving = kept.profile["host_cycles"]
+    assert kept.profile["host_hidden_cycles"] == min(moving, kept.profile["cycles"]) > 0
+    assert MACHINE in kept.profile["rates"]
+    assert LINK in kept.profile["rates"]
+    assert LINK not in plain.profile["rates"]
+
+
+def test_the_slower_of_link_and_machine_decides():
+    target = resolve_target("tiny:4,io_tiles=1,host.bytes_per_cycle=1,host.latency_ns=0")
+    slow = feeding(1, 100, 500, 500, target)
+    assert (slow.bound_by, slow.items_per_s) == (LINK, pytest.approx(target.clock_hz / 1000))
+    fast = feeding(1, 5000, 500, 500, target)
+    assert (fast.bound_by, fast.items_per_s) == (MACHINE, pytest.approx(target.clock_hz / 5000))
+
+
+@pytest.mark.parametrize(
+    ("target", "aside", "message"),
+    [
+        ("tiny:4", 4, "io_tiles: 4 of a chip of 4; need fewer"),
+        ("tiny:4,links.topology=ladder,links.chips=2", 1, "io_tiles: 1 on 2 chips; need one chip"),
+    ],
+)
+def test_too_many_io_tiles_are_refused(target: str, aside: int, message: str):
+    with pytest.raises(InputError, match=message):
+        compiled(target, aside)
+
+
+def test_inputs_that_the_io_tiles_do_not_hold_do_not_fit():
+    with pytest.raises(DoesNotFit, match=r"tile 8: what the host writes.*about 3 tiles aside"):
+        compiled("tiny:9", 1, rows=4096)
+
+
+def test_a_random_input_arrives_whole():
+    exe = compiled("tiny:8", 2)
+    x = random((8, 16), 5)
+    w = random((16, 16), 1)
+    found = Machine(exe.module_at("exchange"), exe.target, strict=True).run({"x": x})["y"]
+    np.testing.assert_allclose(found, np.tanh(x @ w), rtol=1e-5, atol=1e-5)
