@@ -107,6 +107,53 @@ PROGRAMS = {
 }
 
 
+TO = "(tensor<4xf32>) -> tensor<4xf32>"
+
+READS = f"""
+  func.func @reads(%x: tensor<4xf32>) -> tensor<4xf32> {{
+    %l = nn.load @s : tensor<4xf32>
+    %0 = nn.mul %l, %x : {ADD}
+    func.return %0 : tensor<4xf32>
+  }}
+"""
+
+UPDATES = f"""
+  func.func @updates(%x: tensor<4xf32>) -> tensor<4xf32> {{
+    %l = nn.load @s : tensor<4xf32>
+    %0 = nn.add %l, %x : {ADD}
+    nn.store %0, @s : tensor<4xf32>
+    func.return %0 : tensor<4xf32>
+  }}
+"""
+
+CALLS = {
+    "read, then updated": f"""
+      %0 = func.call @reads(%x) : {TO}
+      %1 = func.call @updates(%0) : {TO}
+      func.return %1 : tensor<4xf32>
+    """,
+    "updated, then read": f"""
+      %0 = func.call @updates(%x) : {TO}
+      %1 = func.call @reads(%0) : {TO}
+      func.return %1 : tensor<4xf32>
+    """,
+    "updated twice": f"""
+      %0 = func.call @updates(%x) : {TO}
+      %1 = func.call @updates(%0) : {TO}
+      %2 = func.call @reads(%1) : {TO}
+      func.return %2 : tensor<4xf32>
+    """,
+    "updated in a loop": f"""
+      %0 = func.call @reads(%x) : {TO}
+      %r = control.repeat 3 (%0) : (tensor<4xf32>) -> tensor<4xf32> {{
+      ^bb0(%y: tensor<4xf32>):
+        %1 = func.call @updates(%y) : {TO}
+        control.yield %1 : tensor<4xf32>
+      }}
+      func.return %r : tensor<4xf32>
+    """,
+}
+
 PRODUCT = """
   %l = nn.load @s : tensor<4xf32>
   %0 = nn.matmul %l, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -128,11 +175,20 @@ def test_all_levels_agree_on_a_state_that_is_multiplied(tiles: int):
     check_levels(PRODUCT, (2, 2), tiles, "s")
 
 
-def check_levels(body: str, shape: tuple[int, ...], tiles: int, remote: str = "") -> None:
+@pytest.mark.parametrize("remote", ["", "s"])
+@pytest.mark.parametrize("name", CALLS)
+def test_all_levels_agree_on_state_that_functions_use(name: str, remote: str):
+    check_levels(CALLS[name], (4,), 2, remote, READS + UPDATES)
+
+
+def check_levels(
+    body: str, shape: tuple[int, ...], tiles: int, remote: str = "", functions: str = ""
+) -> None:
     """Run @main(%x) with states @s and @t at every level, the last one strictly, and compare.
 
     Args:
         remote: the states whose home is remote memory.
+        functions: that the body calls.
     """
     made, target = context(), f"tiny:{tiles}"
     ramp = np.arange(4, dtype=np.float32).reshape(shape)
@@ -143,7 +199,7 @@ def check_levels(body: str, shape: tuple[int, ...], tiles: int, remote: str = ""
             f'nn.state @{name} : {type_} = <"{digest}">{REMOTE_HOME * (name in remote)}\n'
             for name, digest in zip("st", digests, strict=True)
         )
-        + f"func.func @main(%x: {type_}) -> {type_} {{ {body} }}",
+        + f"{functions} func.func @main(%x: {type_}) -> {type_} {{ {body} }}",
         made,
     )
     inputs = {"arg0": ramp + 5}
@@ -157,7 +213,7 @@ def check_levels(body: str, shape: tuple[int, ...], tiles: int, remote: str = ""
             machine = Machine(module, resolve_target(target), strict=True)
             machine.load()
             states = [v for v, op in machine.variables.items() if op.state is not None]
-            used = {name for name in remote if f"@{name} :" in body}
+            used = {name for name in remote if f"@{name} :" in body + functions}
             assert machine.remote_states.keys() == used
             states += machine.remote_states
             found.append((machine.run(inputs)["out0"], {v: machine.read(v) for v in states}))

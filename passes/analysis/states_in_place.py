@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue, Use
@@ -129,34 +129,81 @@ def _last_time(
 def loaded_first(module: ModuleOp, entry: str) -> frozenset[str]:
     """The states that a run stores to only after all loads of it, in program order.
 
-    Loads and stores are in the entry function, or in a loop of runs in it. One in a branch or in
-    another loop counts as the whole branch or loop.
+    Loads and stores are in the entry function, in a loop of runs in it, or in functions that the
+    entry calls. One in a branch or in another loop counts as the whole branch or loop.
     """
-    ops = [op for op in module.walk() if isinstance(op, partition.LoadOp | partition.StoreOp)]
-    main = next(
-        op.body.block
-        for op in module.body.block.ops
-        if isinstance(op, func.FuncOp) and op.sym_name.data == entry
-    )
-    last: dict[str, int] = {}
-    first: dict[str, int] = {}
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    main = next(op.body.block for op in functions if op.sym_name.data == entry)
+    order = _Order(main)
+    for op in module.walk():
+        if isinstance(op, func.CallOp):
+            order.calls.setdefault(op.callee.string_value(), []).append(op)
+    last: dict[str, _Moment] = {}
+    first: dict[str, _Moment] = {}
     elsewhere: set[str] = set()
-    positions: dict[Block, dict[Operation, int]] = {}
-    for op in ops:
-        run, name = run_around(op), op.state.string_value()
-        block = main if run is None else run.body.block
-        if block not in positions:
-            positions[block] = {each: i for i, each in enumerate(block.ops)}
-        at = _position(op, positions[block])
-        if at is None:
+    for op in module.walk():
+        if not isinstance(op, partition.LoadOp | partition.StoreOp):
+            continue
+        name, times = op.state.string_value(), order.times(op)
+        if times is None:
             elsewhere.add(name)
         elif isinstance(op, partition.LoadOp):
-            last[name] = max(last.get(name, at), at)
+            last[name] = max(last.get(name, times[1]), times[1])
         else:
-            first[name] = min(first.get(name, at), at)
+            first[name] = min(first.get(name, times[0]), times[0])
     return frozenset(
-        name for name, at in first.items() if name not in elsewhere and last.get(name, -1) < at
+        name
+        for name, at in first.items()
+        if name not in elsewhere and (name not in last or last[name] < at)
     )
+
+
+_Moment = tuple[int, int]
+"""A position in the body of a run, and one in the function that it calls once there, or 0."""
+
+
+@dataclass
+class _Order:
+    """When a run executes operations.
+
+    Attributes:
+        main: the body of the entry function.
+        calls: of each function, by its name.
+    """
+
+    main: Block
+    calls: dict[str, list[func.CallOp]] = field(default_factory=dict[str, list[func.CallOp]])
+    positions: dict[Block, dict[Operation, int]] = field(
+        default_factory=dict[Block, dict[Operation, int]]
+    )
+
+    def times(self, op: Operation) -> tuple[_Moment, _Moment] | None:
+        """The first and the last time at which a run executes an operation; None if that is
+        unknown, because another function or a loop calls its function."""
+        run = run_around(op)
+        own = _position(op, self._in(self.main if run is None else run.body.block))
+        if own is not None:
+            return (own, 0), (own, 0)
+        outer: Operation | None = op
+        while outer is not None and not isinstance(outer, func.FuncOp):
+            outer = outer.parent_op()
+        if outer is None:
+            return None
+        calls = [self._in(self.main).get(c) for c in self.calls.get(outer.sym_name.data, ())]
+        known = [at for at in calls if at is not None]
+        if not known or len(known) < len(calls):
+            return None
+        inside = _position(op, self._in(outer.body.block))
+        if len(known) == 1 and inside is not None:
+            return (known[0], inside), (known[0], inside)
+        # Between two calls, it may come before and after any other operation of the function.
+        return (min(known), 0), (max(known), len(self._in(outer.body.block)))
+
+    def _in(self, block: Block) -> dict[Operation, int]:
+        """The positions of the operations of a block."""
+        if block not in self.positions:
+            self.positions[block] = {op: i for i, op in enumerate(block.ops)}
+        return self.positions[block]
 
 
 def _position(op: Operation, position: Mapping[Operation, int]) -> int | None:

@@ -7,7 +7,7 @@ from abele.dialects.levels import NN, PARTITION, TILE
 from abele.ir.level import Level
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module
-from abele.passes.analysis.states_in_place import states_in_place
+from abele.passes.analysis.states_in_place import loaded_first, states_in_place
 from abele.passes.pipelines import PASSES, pipeline
 
 from ...strategies import context
@@ -97,3 +97,39 @@ def test_a_step_of_gradient_descent_copies_no_weights():
     (update,) = [op for op in module.walk() if isinstance(op, tile.VerticesOp)][-1:]
     assert update.destination == "s"
     assert not any(isinstance(op, tile.CopyOp) for op in module.walk())
+
+
+TYPE = "!partition.tensor<4xf32, [4 by 2] (d0) of [4]>"
+LOADS = f"%l = partition.load @s : {TYPE}"
+
+
+def functions(*calls: str) -> str:
+    """A program whose functions load a state, and load and store it."""
+    ops = "\n".join(
+        f"%{i} = func.call @{name}(%x) : ({TYPE}) -> {TYPE}" for i, name in enumerate(calls)
+    )
+    return f"""
+    partition.state @s : tensor <4xf32, [4 by 2] (d0) of [4]> = blob <"BLOB">
+    func.func @reads(%x: {TYPE}) -> {TYPE} {{ {LOADS} func.return %l : {TYPE} }}
+    func.func @updates(%x: {TYPE}) -> {TYPE} {{
+      {LOADS} partition.store %x -> @s : {TYPE} func.return %l : {TYPE}
+    }}
+    func.func @main(%x: {TYPE}) -> {TYPE} {{ {ops} func.return %x : {TYPE} }}
+    """
+
+
+@pytest.mark.parametrize(
+    ("calls", "first"),
+    [
+        (("reads", "updates"), True),
+        (("reads", "reads", "updates"), True),
+        (("updates", "reads"), False),
+        (("reads", "updates", "reads"), False),
+        (("updates", "updates"), False),
+    ],
+)
+def test_loads_in_functions_come_first_if_their_calls_do(calls: tuple[str, ...], first: bool):
+    made = context()
+    digest = made.blobs.add(np.zeros(4, np.float32)).digest
+    module = parse_module(functions(*calls).replace("BLOB", digest), made)
+    assert ("s" in loaded_first(module, "main")) == first
