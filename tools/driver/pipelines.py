@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ...backends.target import Target
 from ...dialects.levels import NN
 from ...ir.context import AbeleContext
 from ...ir.geometry.pipeline import SCHEDULES, Pipeline, ScheduleName
@@ -15,6 +16,7 @@ from ...passes.assign_stages import AssignStages
 from ...passes.cut_batch import CutBatch
 from ...passes.decompose import Decompose
 from ...passes.pipeline_stages import PipelineStages
+from ...passes.replicate import Replicate
 from ...passes.train import Train
 from .program import ReadProgram
 
@@ -28,14 +30,17 @@ class PipelineOptions:
         schedule: its name; None for the default.
         chips: the chips of the stages, joined by commas; "" for the default.
         recompute: whether backward stages compute the values of their forward stage again.
-        target: the spelling of the target.
+        target: the target.
+        replicate: the pass that shares the batch among copies of the pipeline; None if there is
+            one.
     """
 
     text: str
     schedule: str | None
     chips: str
     recompute: bool
-    target: str
+    target: Target | None
+    replicate: Replicate | None = None
 
     @property
     def cuts(self) -> tuple[str, ...]:
@@ -84,9 +89,16 @@ class PipelineOptions:
         """The passes that make the pipeline, in front of those of nn."""
         number = 0 if self.cuts else self.stages
         chips, schedule = self.stage_chips if self.chips else (), self.named_schedule
-        assign = AssignStages(self.cuts, number, chips, schedule, self.target)
-        pipeline = PipelineStages(schedule, self.recompute)
-        return [str(each.spec()) for each in (Decompose(), assign, pipeline)]
+        spelling = "" if self.target is None else self.target.spelling()
+        assign = AssignStages(self.cuts, number, chips, schedule, spelling)
+        pipeline = PipelineStages(schedule, self.recompute, self.replicas)
+        copies = () if self.replicate is None else (replace(self.replicate, target=spelling),)
+        return [str(each.spec()) for each in (Decompose(), *copies, assign, pipeline)]
+
+    @property
+    def replicas(self) -> int:
+        """The copies of the pipeline."""
+        return 1 if self.replicate is None else self.replicate.replicas
 
     def check(self, train: Train | None, micro_batches: int | None) -> None:
         """Raise InputError for a number of micro-batches that the schedule cannot take."""
@@ -95,6 +107,12 @@ class PipelineOptions:
             chips = (*chips, *reversed(chips))
         if train is not None and train.steps > 1:
             raise InputError("--pipeline with several steps in a run; need steps=1")
+        own, needed = max(chips) + 1, (max(chips) + 1) * self.replicas
+        if self.replicas > 1 and self.target is not None and needed > self.target.chips:
+            raise InputError(
+                f"--pipeline {self.text} on {own} chips with {self.replicas} replicas: {needed} "
+                f"chips; target {self.target.name} has {self.target.chips}"
+            )
         count = train.micro_batches if train is not None else micro_batches or 1
         least = Pipeline.of(self.named_schedule, chips).overlap
         option = "--micro-batches N" if train is None else "--training micro-batches=N"

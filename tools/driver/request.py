@@ -501,14 +501,19 @@ class Request:
                 if given:
                     raise InputError(f"{option} without --pipeline; need both")
             return self
-        spelling = "" if self.target is None else _resolved(self.target).spelling()
-        asked = PipelineOptions(self.pipeline, self.schedule, self.stage_chips, again, spelling)
+        target = None if self.target is None else _resolved(self.target)
+        axes = () if self.train is None else self.train.batch_axes
+        copies = None if self.replicas is None else read_replicas(self.replicas, axes)
+        asked = PipelineOptions(
+            *(self.pipeline, self.schedule, self.stage_chips, again, target, copies)
+        )
         asked.check(self.train, self.micro_batches)
         return replace(
             self,
             pipeline="",
             schedule=None,
             stage_chips="",
+            replicas=None,
             recompute="" if again else self.recompute,
             passes=behind(asked.passes(), self.passes, LEVEL_NAMES),
         )

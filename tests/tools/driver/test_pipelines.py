@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from some_tensors import context, module_of, small_integers
 
 from abele.dialects.variable import Variable
+from abele.ir.errors import InputError
 from abele.ir.text import write_module
 from abele.tools import Executable, compile_model
 from abele.tools.driver.training import Training
@@ -24,7 +26,10 @@ PARTS, ROWS, WIDTH = 8, 2, 8
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four layers; the last one reads the first one too. All numbers are small integers."""
+    """Four layers and a head that has the weight of the first layer, and reads its result.
+
+    All numbers are small integers.
+    """
     kind, weight = f"tensor<{ROWS}x{WIDTH}xf32>", f"tensor<{WIDTH}x{WIDTH}xf32>"
     states, body, last = "", "", "%x"
     for i in range(4):
@@ -34,7 +39,9 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
           %m{i} = nn.matmul {last}, %w{i} : ({kind}, {weight}) -> {kind} loc("fc{i}")
           %t{i} = nn.clip %m{i} to -2.0, 2.0 : ({kind}) -> {kind} loc("clip{i}")"""
         last = f"%t{i}"
-    body += f'%y = nn.add %t3, %t0 : ({kind}, {kind}) -> {kind} loc("skip")'
+    body += f"""
+      %h = nn.matmul %t3, %w0 transpose_rhs : ({kind}, {weight}) -> {kind} loc("head")
+      %y = nn.add %h, %t0 : ({kind}, {kind}) -> {kind} loc("skip")"""
     module = module_of(
         f"{states} func.func @main(%x: {kind}) -> {kind} {{ {body}\n func.return %y : {kind} }}",
         context(),
@@ -69,26 +76,49 @@ def test_inference_in_a_pipeline_is_that_of_one_chip(network: Path, chips: int, 
 
 
 @pytest.mark.parametrize(
-    ("chips", "schedule", "recompute"),
-    [(2, "grouped", ""), (2, "interleaved", "stages"), (4, "grouped", "stages")],
+    ("chips", "options"),
+    [
+        (2, {"pipeline": "2"}),
+        (2, {"pipeline": "2", "schedule": "interleaved", "recompute": "stages"}),
+        # The head shares the chip of the first layer, whose weight it has.
+        (2, {"pipeline": "fc2,head", "stage_chips": "0,1,0", "schedule": "sequential"}),
+        (4, {"pipeline": "4", "recompute": "stages"}),
+        (4, {"pipeline": "2", "replicas": 2}),
+    ],
+    ids=["grouped", "interleaved", "tied", "recomputed", "replicated"],
 )
 def test_training_in_a_pipeline_is_that_of_one_chip(
-    network: Path, chips: int, schedule: str, recompute: str
+    network: Path, chips: int, options: dict[str, Any]
 ):
     train = Training("mean_square", reduction="sum", learning_rate=2.0**-6, micro_batches=PARTS)
     single = compile_model(network, TARGETS[1], train=train, cache=False)
-    several = compile_model(
-        network,
-        TARGETS[chips],
-        train=train,
-        pipeline=str(chips),
-        schedule=schedule,
-        recompute=recompute,
-        cache=False,
-    )
+    several = compile_model(network, TARGETS[chips], train=train, **options, cache=False)
     names = ("arg0", "target")
     for one, other in zip(results(single, *names), results(several, *names), strict=True):
         assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pipeline": "3", "micro_batches": 2}, "2 micro-batches; a grouped schedule of 3 stages"),
+        ({"pipeline": "2", "train": Training(micro_batches=6)}, "trains with a multiple of 4"),
+        ({"pipeline": "2", "train": Training(micro_batches=4, steps=2)}, "need steps=1"),
+        ({"pipeline": "a,,b"}, "need a number of stages, or names joined by commas"),
+        ({"pipeline": "0"}, "0 stages; need 1 or more"),
+        ({"pipeline": "2", "stage_chips": "0,x"}, "need numbers joined by commas"),
+        ({"pipeline": "2", "stage_chips": "0"}, "1 chips for 2 stages"),
+        ({"pipeline": "2", "schedule": "group"}, "--schedule group; did you mean grouped"),
+        ({"schedule": "grouped"}, "--schedule without --pipeline"),
+        ({"recompute": "stages"}, "--recompute stages without --pipeline"),
+        ({"pipeline": "2", "replicas": 3, "micro_batches": 4}, "6 chips; target tiny has 4"),
+        ({"micro_batches": 3, "batch": 4}, "need a number that divides the batch"),
+        ({"micro_batches": 2, "train": Training()}, "need --training micro-batches=N"),
+    ],
+)
+def test_what_no_pipeline_can_do_is_refused(network: Path, options: dict[str, Any], message: str):
+    with pytest.raises(InputError, match=message):
+        compile_model(network, TARGETS[4], **options, cache=False)
 
 
 def test_weights_are_updated_in_place_by_functions_of_their_chips(network: Path):
