@@ -131,7 +131,7 @@ def _parts(tables: Mapping[str, Table]) -> tuple[tuple[str, ...], Integers]:
         own = [called.get(k, ENTRY).removeprefix("@") for k in range(len(operation))]
     else:
         steps_own = zip(operation, map(str, steps["name"]), strict=True)
-        own = [layers[k] if k >= 0 else name for k, name in steps_own]
+        own = [(layers[k] if k >= 0 else "") or name for k, name in steps_own]
     number = {name: k for k, name in enumerate(dict.fromkeys(own))}
     return tuple(number), np.array([number[name] for name in own], np.int64)
 

@@ -29,6 +29,12 @@ length.
 """
 
 
+GOLD, MOST_GOLD = 0.5, 40
+"""The least light of the edges between chips, as a share of that of all others, where they have a
+colour of their own; and the most that they are brightened for this. They are what such a picture is
+about. Chosen by looking at pictures."""
+
+
 @dataclass(frozen=True)
 class Window:
     """A square of the layout, and the sheet that it is drawn on.
@@ -97,21 +103,31 @@ def draw_edges(
     golden = replace(
         colouring, ink=np.zeros(len(colouring.ink), np.uint16), palette=colouring.between
     )
+    apart = len(colouring.chip) > 0 and len(colouring.between) > 0
+    gold = np.zeros(pictures.shape if apart else (0,), np.float32)
     seen = drawn = between = 0
     for block in graph.edges():
         away = _between(block, colouring)
         if away is not None and away.any():
             between += int(away.sum())
-        if away is None or not len(colouring.between) or not away.any():
+        if away is None or not apart or not away.any():
             drawn += _draw_block(block, x, y, colouring, samples, seen, pictures)
         else:
             drawn += _draw_block(_some(block, ~away), x, y, colouring, samples, seen, pictures)
-            drawn += _draw_block(_some(block, away), x, y, golden, samples, seen, pictures)
+            drawn += _draw_block(_some(block, away), x, y, golden, samples, seen, gold)
         seen += len(block.producer)
         on_step(f"draw edges: {seen:,} of {graph.edge_count:,}")
     for other in pictures[1:]:
         pictures[0] += other
+    if between and apart:
+        _add_gold(pictures[0], gold.sum(axis=0))
     return pictures[0], drawn, between
+
+
+def _add_gold(picture: Floats, gold: Floats) -> None:
+    """Add the light of edges between chips, in place; more of it where they are few."""
+    light, own = float(picture[..., 3].sum()), float(gold[..., 3].sum())
+    picture += gold * np.float32(np.clip(GOLD * light / max(own, 1e-9), 1, MOST_GOLD))
 
 
 def _between(block: EdgeBlock, colouring: Colouring) -> NDArray[np.bool_] | None:
