@@ -74,8 +74,9 @@ def partitioned(pod: Target, given: object, refuse: Refuse) -> Target:
 
 
 def _is_power_of_two(value: object) -> TypeGuard[int]:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return is_number and value > 0 and not value & (value - 1)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    return value > 0 and not value & (value - 1)
 
 
 def _shown(value: object) -> str:
