@@ -168,7 +168,9 @@ def _memory_tables(
         "lives": life_table(lives),
         "moments": moments,
         "layout": layout_table(memory, placed, lives),
-        "supersteps": superstep_table(steps, nodes, live | {"crossing_bytes": crossed.step_bytes}),
+        "supersteps": superstep_table(
+            steps, nodes, memory.target, live | {"crossing_bytes": crossed.step_bytes}
+        ),
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ....backends.clocks.zones import zones_of
 from ....backends.fabrics.traffic import Carried
 from ....backends.graph.graph import codelet_name
 from ....backends.graph.parts import vertex_count
@@ -39,13 +40,15 @@ MOST_PAIRS = 1 << 20
 """The most listed pairs of tiles of one copy. For more, tiles are assumed to share evenly."""
 
 
-def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, more: Mapping[str, Any]) -> Table:
+def superstep_table(
+    steps: Sequence[StepCharge], nodes: Nodes, target: Target, more: Mapping[str, Any]
+) -> Table:
     """The supersteps.
 
     Args:
         more: the columns live_bytes, live_mean and crossing_bytes.
     """
-    compute = [each.charge.compute for each in steps]
+    compute = [_compute_where_chips_work(each, target) for each in steps]
     columns: dict[str, Sequence[Any] | NDArray[Any]] = {
         "superstep": np.arange(len(steps)),
         "name": [shown(each.price.name) for each in steps],
@@ -66,6 +69,12 @@ def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, more: Mapping[str
         columns[f"critical_{name}"] = [getattr(each.price.critical, name) for each in steps]
     columns["exchange_bytes"] = [each.price.exchange_bytes for each in steps]
     return table("supersteps", columns)
+
+
+def _compute_where_chips_work(step: StepCharge, target: Target) -> Integers:
+    """The cycles of compute of each tile on the chips that take part in a superstep."""
+    cycles = step.charge.compute
+    return cycles[step.advance.takes_part[zones_of(target, len(cycles)).of_tile]]
 
 
 def dearest(step: StepCharge, nodes: Nodes) -> int:

@@ -197,8 +197,16 @@ SCHEMA: tuple[TableSchema, ...] = (
         ("exchange_bytes", "int", "Bytes that tiles receive."),
         ("crossing_bytes", "int", "Bytes that move between chips; 0 on a machine with one."),
         ("critical_tile", "int", "The tile whose exchange and compute together take longest."),
-        ("median_compute", "float", "Cycles that the median tile computes."),
-        ("balance", "float", "Mean compute over all tiles / the longest of any; 1 is best."),
+        (
+            "median_compute",
+            "float",
+            "Cycles that the median tile computes, of chips that take part.",
+        ),
+        (
+            "balance",
+            "float",
+            "Mean compute of these tiles / the longest of any; 1 is best.",
+        ),
         ("busy_tiles", "int", "Tiles that compute."),
         ("live_bytes", "int", "Live bytes on the tile that has most; -1 if it never runs."),
         ("live_mean", "float", "Live bytes on the mean tile; null if it never runs."),

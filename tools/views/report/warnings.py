@@ -110,7 +110,7 @@ def _cycles(report: Report) -> Iterator[dict[str, Any]]:
             "Many short supersteps: a larger batch does more work in each.",
             view="execution",
         )
-    compute = np.asarray(steps["times"]) * np.asarray(steps["compute_cycles"])
+    compute = np.asarray(steps["critical_compute"])
     waiting = compute * (1 - np.asarray(steps["balance"]))
     balance = np.asarray(steps["balance"]).astype(np.float64)
     worst = int(np.argmax(waiting)) if len(waiting) else -1
