@@ -18,6 +18,7 @@ from .clocks.advance import Advance
 from .clocks.executions import Executions
 from .clocks.program import ProgramClocks
 from .clocks.section import Power, Section
+from .clocks.zones import zones_of
 from .functions import callee_of, functions_of
 from .target import Target
 
@@ -88,8 +89,9 @@ def timeline(
         most: the most executions to list. Beyond it, the last iterations of loops are skipped, but
             never the first one, and so are further calls of a function.
     """
-    clocks = ProgramClocks(functions_of(module), advances, target.chips)
-    walk = _Walk(clocks, Executions(clocks), most, np.zeros(target.chips, np.int64))
+    zones = zones_of(target, target.tiles).count
+    clocks = ProgramClocks(functions_of(module), advances, zones)
+    walk = _Walk(clocks, Executions(clocks), most, np.zeros(zones, np.int64))
     yield from walk.block(clocks.functions[ENTRY].body.block, (ENTRY,), ())
 
 

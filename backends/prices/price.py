@@ -231,17 +231,18 @@ def run_price(module: ModuleOp, found: Sequence[StepPrice], target: Target) -> P
         found: all supersteps, in the order of the text, each as if it ran once.
     """
     advances = {each.step: each.advance for each in found}
-    clocks = ProgramClocks(functions_of(module), advances, target.chips)
+    zones = zones_of(target, target.tiles)
+    clocks = ProgramClocks(functions_of(module), advances, zones.count)
     end, taken = clocks.run
     times = Executions(clocks).entry()
     worst = {s: replace(a, compute_cycles=a.worst_compute_cycles) for s, a in advances.items()}
     crowded = any(np.any(a.worst_compute_cycles != a.compute_cycles) for a in advances.values())
     late = (
-        ProgramClocks(clocks.functions, worst, target.chips, clocks.branches).run[1]
+        ProgramClocks(clocks.functions, worst, zones.count, clocks.branches).run[1]
         if crowded
         else taken
     )
-    nowhere = np.zeros(target.chips, np.int64)
+    nowhere = np.zeros(zones.count, np.int64)
 
     def in_run(each: StepPrice) -> StepPrice:
         step, own = each.step, taken.get(each.step, nowhere)
@@ -256,12 +257,15 @@ def run_price(module: ModuleOp, found: Sequence[StepPrice], target: Target) -> P
     return ProgramPrice(
         tuple(map(in_run, found)),
         tuple(
-            ChipPrice(chip, busy, int(end[chip])) for chip, busy in enumerate(_busy(found, times))
+            ChipPrice(int(chip), busy, int(last))
+            for chip, busy, last in zip(
+                zones.chip, _busy(found, times, zones.count), end, strict=True
+            )
         ),
     )
 
 
-def _busy(found: Sequence[StepPrice], times: Mapping[SuperstepOp, int]) -> list[Phases]:
+def _busy(found: Sequence[StepPrice], times: Mapping[SuperstepOp, int], zones: int) -> list[Phases]:
     """The cycles in which each zone is busy in a run."""
     counts = [times.get(each.step, 0) for each in found]
 
@@ -270,7 +274,7 @@ def _busy(found: Sequence[StepPrice], times: Mapping[SuperstepOp, int]) -> list[
         return np.dot(np.array(counts, columns.dtype), columns).tolist()
 
     if not found:
-        return []
+        return [Phases(0, 0, 0)] * zones
     phases = ("sync_cycles", "exchange_cycles", "compute_cycles")
     sums = [summed([getattr(each.advance, name) for each in found]) for name in phases]
     return [Phases(*each) for each in zip(*sums, strict=True)]

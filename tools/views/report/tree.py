@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation
 from ....backends.clocks.executions import Executions
 from ....backends.clocks.program import ProgramClocks
 from ....backends.clocks.section import MOST_TIMES
+from ....backends.clocks.zones import zones_of
 from ....backends.functions import callee_of, functions_of
 from ....backends.prices.step_charges import StepCharge
 from ....backends.target import Target
@@ -41,7 +42,9 @@ def tree_table(
     functions = functions_of(module)
     advances = {each.step: each.advance for each in steps}
     numbers = {each.step: k for k, each in enumerate(steps)}
-    executions = Executions(ProgramClocks(functions, advances, target.chips))
+    executions = Executions(
+        ProgramClocks(functions, advances, zones_of(target, target.tiles).count)
+    )
     walk = _Walk(functions, executions, steps, numbers, nodes)
     top = walk.add(-1, "function", f"@{ENTRY}", 1, None)
     walk.block(top, functions[ENTRY].body.block, (ENTRY,), 1)
