@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from abele.backends.prices.crossings import crossings
 from abele.backends.prices.step_charges import step_charges
 from abele.backends.target import resolve_target
-from abele.dialects.partition import partition_type
+from abele.dialects.partition import ComputeOp, partition_type
 from abele.dialects.placement import CHIPS, Placement
 from abele.ir.errors import DoesNotFit
 from abele.ir.text import write_module
@@ -188,3 +188,25 @@ def test_fractions_are_within_their_bounds(tmp_path: Path):
     exe = compiled(network(PLACES[3], loop=2), FOUR, tmp_path, whole=False)
     inputs = inputs_of(exe, whole=False)
     assert check_run(exe, inputs, exe.run(inputs), "exchange").passed
+
+
+def test_what_a_function_elsewhere_returns_is_brought_to_its_caller(tmp_path: Path):
+    """A state that two functions load lies with the first one, and is brought to the other."""
+    call = f"%y = func.call @stage1(%x) : ({VALUE}) -> {VALUE}"
+    text = network([Placement(2), Placement(1)])
+    begin, end = text.index("func.func @stage0"), text.index("func.func @stage1")
+    inner = text[begin:end].replace("{\n", "{ " + call + "\n", 1).replace("%x, %w", "%y, %w")
+    nested = text[:begin] + inner + text[end:].replace("@w1", "@w0")
+    alone = re.sub(r"attributes {[^}]*}", "", nested)
+    four, one = compiled(nested, FOUR, tmp_path), compiled(alone, ONE, tmp_path)
+    assert chips_of(four, "stage1") == {1}
+    sources = {
+        value
+        for op in four.module_at("partition").walk()
+        if isinstance(op, ComputeOp) and _function(op) == "stage0"
+        for value in op.operands
+    }
+    assert {partition_type(v).layout.data.first_tile // 4 for v in sources} == {2}
+    inputs = inputs_of(one)
+    for name, array in one.run(inputs).items():
+        np.testing.assert_array_equal(four.run(inputs)[name], array)

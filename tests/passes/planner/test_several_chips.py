@@ -149,3 +149,30 @@ def test_plans_made_anew_for_all_chips_lift_the_limit_to_one():
     first.attributes["plan"] = PlanAttr(Plan((4, 1, 1), first_tile=4))
     PlanSplits(target=FOUR.spelling()).apply(context(), module)
     assert ONE_CHIP not in module.attributes
+
+
+def test_memory_is_counted_for_each_chip():
+    """Functions on different chips do not share memory; those on one chip do."""
+    tensor = "tensor<64x64xf32>"
+
+    def bytes_of(*chips: int) -> tuple[int, ...]:
+        layers = "".join(
+            f"func.func @f{i}(%x: {tensor}, %w: {tensor}) -> {tensor} "
+            f"attributes {{abele.chips = [{chip}, 1, 1]}} {{ %0 = nn.matmul %x, %w : "
+            f"({tensor}, {tensor}) -> {tensor} func.return %0 : {tensor} }}"
+            for i, chip in enumerate(chips)
+        )
+        calls = "".join(
+            f"%{i} = func.call @f{i}({f'%{i - 1}' if i else '%x'}, %x) "
+            f": ({tensor}, {tensor}) -> {tensor} "
+            for i in range(len(chips))
+        )
+        end = f"func.return %{len(chips) - 1} : {tensor}"
+        main = f"func.func @main(%x: {tensor}) -> {tensor} {{ {calls} {end} }}"
+        return planned(module_of(main + layers, context()), FOUR).chip_bytes
+
+    near, far = bytes_of(2), bytes_of(2, 3)
+    assert near[1] == near[3] == 0
+    assert near[2] > 4 * 64 * 64 / FOUR.tiles_per_chip
+    assert far[2] <= near[2] + 4 * 64 * 64 / FOUR.tiles_per_chip
+    assert far[3] > far[1] == 0
