@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from xdsl.ir import Operation
 from abele.backends.prices.crossings import crossings
 from abele.backends.prices.step_charges import step_charges
 from abele.backends.target import resolve_target
-from abele.dialects.partition import ComputeOp, partition_type
+from abele.dialects.partition import ComputeOp, RelayoutOp, partition_type
 from abele.dialects.placement import CHIPS, Placement
 from abele.ir.errors import DoesNotFit
 from abele.ir.text import write_module
@@ -207,6 +208,18 @@ def test_what_a_function_elsewhere_returns_is_brought_to_its_caller(tmp_path: Pa
         for value in op.operands
     }
     assert {partition_type(v).layout.data.first_tile // 4 for v in sources} == {2}
+    # What crosses comes to each chip once, and is spread there.
+    crossing = [
+        made
+        for op in four.module_at("partition").walk()
+        if isinstance(op, RelayoutOp) and _function(op) == "stage0"
+        for read, made in [(partition_type(op.inputs[0]), partition_type(op.result))]
+        if read.layout.data.first_tile // 4 == 1
+    ]
+    assert len(crossing) == 2
+    for each in crossing:
+        layout = each.layout.data
+        assert layout.cells * layout.block_elements == prod(layout.shape)
     inputs = inputs_of(one)
     for name, array in one.run(inputs).items():
         np.testing.assert_array_equal(four.run(inputs)[name], array)
