@@ -40,6 +40,8 @@ DECIDING = [
     ("target", "tiny:8", "target"),
     ("target", None, "target"),
     ("chips", 2, "target"),
+    ("io_tiles", 1, "target"),
+    ("remote", ("w",), "passes"),
     ("dims", {"N": 2}, "dims"),
     ("values", {"x": 1.5}, "values"),
     ("batch", 2, "batch"),
