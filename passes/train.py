@@ -118,6 +118,8 @@ class Train(ModulePass, Settings, Numbers):
             gradients; or unit, for a power of two of each gradient that follows from shapes,
             without a loss scale.
         batch_statistics: the weight of a batch's statistics in the update of the running ones.
+        batch_groups: batch normalisations use the statistics of each of so many equal groups of
+            samples, such as those of each replica, and the running ones follow their means.
         outputs: whether the program also returns its outputs.
         update: whether the weights are updated; if not, the program computes as it does after
             training, also returns its loss, and the host sets its weights.
@@ -150,6 +152,7 @@ class Train(ModulePass, Settings, Numbers):
     loss_scale: float = 1.0
     scaling: Scaling = "static"
     batch_statistics: float = 0.1
+    batch_groups: int = 1
     outputs: bool = False
     update: bool = True
     micro_batches: int = 1
@@ -199,7 +202,7 @@ class Train(ModulePass, Settings, Numbers):
             value, least = getattr(self, each), "more than 0" if each == "delta" else "0 or more"
             if not (value > 0 if each == "delta" else value >= 0):
                 raise InputError(f"{each} {value:g}; need {least}")
-        for each in ("micro_batches", "steps"):
+        for each in ("micro_batches", "steps", "batch_groups"):
             if getattr(self, each) < 1:
                 raise InputError(f"{each} {getattr(self, each)}; need 1 or more")
         _ = self.scale
@@ -465,6 +468,7 @@ class _Step:
             if isinstance(scale, nn.LoadOp) and scale.state.string_value() not in trained:
                 # A frozen normalisation stays as it is.
                 continue
+            op = self._in_groups(op)
             emit = Emitter(self.edit, op, op, "statistics")
             shape = nn.shape_of(op.image)
             axes = [0, *range(2, len(shape))]
@@ -483,6 +487,7 @@ class _Step:
                 assert isinstance(load, nn.LoadOp)
                 old = load.result
                 own = nn.element_of(old)
+                new = self._mean_of_groups(emit, new)
                 if nn.element_of(new) != own:
                     new = emit(nn.CastOp(new, own))
                 kept = emit(nn.ScaleOp(old, 1.0 - part))
@@ -493,6 +498,45 @@ class _Step:
                 if nn.element_of(batch) != own:
                     batch = emit(nn.CastOp(batch, own))
                 self.edit.set_operand(op, i, batch)
+
+    def _in_groups(self, op: nn.BatchNormOp) -> nn.BatchNormOp:
+        """A batch normalisation in which each group of samples has channels of its own."""
+        groups, image = self.options.batch_groups, op.image
+        count, channels, *sizes = nn.shape_of(image)
+        if groups == 1:
+            return op
+        if count % groups:
+            raise InputError(
+                f"{op.name} at {place(op)}: batch_groups {groups} of {count} samples; need a "
+                "number that divides them"
+            )
+        places = range(3, 3 + len(sizes))
+        emit = Emitter(self.edit, op, op, "groups")
+        apart = emit.reshaped(image, (groups, count // groups, channels, *sizes))
+        turned = emit(nn.TransposeOp(apart, (1, 0, 2, *places)))
+        together = emit.reshaped(turned, (count // groups, groups * channels, *sizes))
+
+        def repeated(value: SSAValue) -> SSAValue:
+            return emit.reshaped(emit.expanded(value, (groups, channels)), (groups * channels,))
+
+        scale, bias = repeated(op.scale), repeated(op.bias)
+        # The statistics of the batch replace the last two.
+        made = nn.BatchNormOp(together, scale, bias, scale, scale, epsilon=op.epsilon.value.data)
+        made.location = op.location
+        self.edit.insert(made, InsertPoint.before(op))
+        apart = emit.reshaped(made.result, (count // groups, groups, channels, *sizes))
+        turned = emit(nn.TransposeOp(apart, (1, 0, 2, *places)))
+        self.edit.replace(op, [emit.reshaped(turned, nn.shape_of(image))])
+        return made
+
+    def _mean_of_groups(self, emit: Emitter, value: SSAValue) -> SSAValue:
+        """The mean over groups of a number of each group and channel."""
+        groups = self.options.batch_groups
+        if groups == 1:
+            return value
+        (channels,) = nn.shape_of(value)
+        apart = emit.reshaped(value, (groups, channels // groups))
+        return emit(nn.ScaleOp(emit(nn.ReduceOp(apart, "sum", [0])), 1.0 / groups))
 
     # Updates
 

@@ -282,8 +282,9 @@ STATISTICS = {
 }
 
 
-def normalised(x: np.ndarray, target: np.ndarray, **options):
-    module = training((NORMALISED, STATISTICS), loss="mean_square", outputs=True, **options)
+def normalised(x: np.ndarray, target: np.ndarray, *, two: bool = False, **options):
+    text = NORMALISED.replace("tensor<4x2x3", "tensor<2x2x3") if two else NORMALISED
+    module = training((text, STATISTICS), loss="mean_square", outputs=True, **options)
     return run_reference(module, {"x": x, "target": target})
 
 
@@ -300,6 +301,27 @@ def test_a_batch_is_normalised_by_its_own_statistics_which_the_running_ones_foll
     assert found.state["variance"] == pytest.approx(follows, rel=1e-5)
     step = 0.01 * 2 * (expected * shown).sum((0, 2)) / x.size
     assert found.state["scale"] == pytest.approx(STATISTICS["scale"] - step, abs=1e-5)
+
+
+def test_groups_of_samples_are_normalised_by_statistics_of_their_own():
+    x = np.random.default_rng(0).normal(size=(4, 2, 3)).astype(np.float32)
+    zeros = np.zeros_like(x[:2])
+    found = normalised(x, np.zeros_like(x), batch_groups=2, reduction="sum")
+    halves = [normalised(each, zeros, two=True, reduction="sum") for each in (x[:2], x[2:])]
+    made = np.concatenate([each.outputs["out0"] for each in halves])
+    assert found.outputs["out0"] == pytest.approx(made, abs=1e-5)
+    for name in ("mean", "variance"):
+        mean = (halves[0].state[name] + halves[1].state[name]) / 2
+        assert found.state[name] == pytest.approx(mean, rel=1e-5)
+    for name in ("scale", "bias"):
+        steps = sum(STATISTICS[name] - each.state[name] for each in halves)
+        assert found.state[name] == pytest.approx(STATISTICS[name] - steps, abs=1e-5)
+
+
+def test_groups_have_equal_numbers_of_samples():
+    x = np.zeros((4, 2, 3), np.float32)
+    with pytest.raises(InputError, match="at norm: batch_groups 3 of 4 samples; need a number"):
+        normalised(x, x, batch_groups=3)
 
 
 @pytest.mark.parametrize("options", [{"batch_statistics": 0.0}, {"freeze": ("scale",)}])

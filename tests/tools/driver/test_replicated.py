@@ -179,3 +179,43 @@ def test_chips_share_what_an_optimiser_keeps(replicas: int | None):
     most, whole_, fewer = (int(w.replace(",", "")) for w in re.findall(r"\d[\d,]*", line))
     assert most + fewer == whole_
     assert most < whole_ / 2
+
+
+def normalised(chips: int, groups: int) -> Executable:
+    """A step of training a batch normalisation and a product, of 8 samples."""
+    nodes = [
+        node("BatchNormalization", "x s b m d", "n"),
+        node("Conv", "n k", "y", kernel_shape=[1, 1]),
+    ]
+    weights = {
+        **{"s": np.ones(3, np.float32), "b": np.zeros(3, np.float32)},
+        **{"m": np.zeros(3, np.float32), "d": np.ones(3, np.float32)},
+        "k": whole((2, 3, 1, 1), 5),
+    }
+    graph = model(nodes, {"x": ["N", 3, 4, 4]}, ["y"], weights)
+    train = Training(loss="mean_square", batch_groups=groups)
+    replicas = chips if chips > 1 else None
+    exe = compile_model(graph, machine(chips), batch=8, train=train, replicas=replicas, cache=False)
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(8, 3, 4, 4)).astype(np.float32)
+    _ = exe.run({"x": x, "target": rng.normal(size=(8, 2, 4, 4)).astype(np.float32)})
+    return exe
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_replicas_normalise_as_one_chip_does_by_all_samples_or_by_groups(groups: int):
+    one, two = normalised(1, groups), normalised(2, groups)
+    for name, array in one.states.items():
+        np.testing.assert_allclose(two.states[name], array, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("groups", "meet"), [(1, True), (2, False)])
+def test_groups_that_lie_on_chips_of_their_own_wait_for_no_statistics(groups: int, meet: bool):
+    module = normalised(2, groups).module_at("exchange")
+    normalising = [
+        op
+        for op in module.walk()
+        if isinstance(op, SuperstepOp) and op.sym_name.data.startswith("the_n/scale+the_n")
+    ]
+    assert normalising
+    assert any('sync "all"' in str(op) for op in normalising) == meet
