@@ -131,28 +131,32 @@ def summed(emit: Emitter, parts: SSAValue, method: Method) -> SSAValue:
     Args:
         parts: with a leading axis of replicas.
     """
-    replicas, *shape = nn.shape_of(parts)
-    size = prod(shape)
+    replicas, *given = nn.shape_of(parts)
+    shape, size = given, prod(given)
     if method == DIRECT or replicas == 1 or not size:
         return emit(nn.ReduceOp(parts, "sum", [0]))
     halves = 2 if method == BOTH else 1
-    fragment = ceil(size / replicas / halves)
-    flat = emit.reshaped(parts, (replicas, size))
-    more = replicas * halves * fragment - size
-    if more:
-        flat = emit(nn.PadOp(flat, [0, 0], [0, more]))
-    ring = _Ring(emit, replicas, halves, fragment)
-    own = emit.reshaped(flat, (replicas, replicas, halves, fragment))
+    # Fragments cut the first axis. If it is too short, all axes are one.
+    if not shape or shape[0] < replicas * halves:
+        shape, parts = [size], emit.reshaped(parts, (replicas, size))
+    length, *rest = shape
+    fragment = ceil(length / replicas / halves)
+    whole = replicas * halves * fragment
+    none = [0] * len(rest)
+    if whole > length:
+        parts = emit(nn.PadOp(parts, [0, 0, *none], [0, whole - length, *none]))
+    ring = _Ring(emit, replicas, halves, (fragment, *rest))
+    own = emit.reshaped(parts, (replicas, replicas, halves, fragment, *rest))
     found = ring.met(own) if method == MIDDLE else ring.sent_round(own)
-    found = emit.reshaped(found, (replicas * halves * fragment,))
-    if more:
-        found = emit(nn.SliceOp(found, [0], [1], [size]))
-    return emit.reshaped(found, shape)
+    found = emit.reshaped(found, (whole, *rest))
+    if whole > length:
+        found = emit(nn.SliceOp(found, [0, *none], [1] * len(shape), [length, *rest]))
+    return emit.reshaped(found, given)
 
 
 @dataclass
 class _Ring:
-    """Rounds over fragments [replicas, halves, elements].
+    """Rounds over fragments [replicas, halves, elements...].
 
     In half 0 of a fragment, what is sent goes up the ring, and in half 1 down.
     """
@@ -160,7 +164,7 @@ class _Ring:
     emit: Emitter
     replicas: int
     halves: int
-    size: int
+    sizes: tuple[int, ...]
 
     def sent_round(self, own: SSAValue) -> SSAValue:
         """Fragment r of the sum on replica r, after its sum has visited all others."""
@@ -173,8 +177,8 @@ class _Ring:
     def met(self, own: SSAValue) -> SSAValue:
         """Fragment r of the sum on replica r, where sums of both sides meet."""
         n, reach = self.replicas, self.replicas // 2
-        two = _Ring(self.emit, n, 2, self.size)
-        own = self.emit.reshaped(own, (n, n, 1, self.size))
+        two = _Ring(self.emit, n, 2, self.sizes)
+        own = self.emit.reshaped(own, (n, n, 1, *self.sizes))
         if n == 2:
             return self.sent_round(own)
         if n % 2 == 0:
@@ -195,20 +199,20 @@ class _Ring:
 
         def side(half: int) -> AccessMap:
             replica = AxisMap(n, ((0, 1),), 2 * half - 1, outside="wrap")
-            return AccessMap((replica, AxisMap(2, (), half), self._element))
+            return AccessMap((replica, AxisMap(2, (), half), *self._elements))
 
         maps = [side(0), side(1), self._fragment(0)]
         return self._compute(maps, [sides, sides, own], Body("add", then=(Stage("add"),)))
 
-    # Maps. Dimensions: 0 the replica, 1 the half, 2 the element
+    # Maps. Dimensions: 0 the replica, 1 the half, the others the element
 
     @property
-    def _element(self) -> AxisMap:
-        return _axis(self.size, 2)
+    def _elements(self) -> tuple[AxisMap, ...]:
+        return tuple(_axis(n, d) for d, n in enumerate(self.sizes, 2))
 
     def _before(self) -> AccessMap:
         """What the neighbour has sent: replica r - 1 in half 0, r + 1 in half 1."""
-        return AccessMap((self._replica(1), _axis(self.halves, 1), self._element))
+        return AccessMap((self._replica(1), _axis(self.halves, 1), *self._elements))
 
     def _replica(self, back: int) -> AxisMap:
         """The replica that lies so many chips back on the way, in each half."""
@@ -226,7 +230,7 @@ class _Ring:
         turn = ((1, -2 * far),) if self.halves == 2 and far else ()
         which = AxisMap(n, ((0, 1), *turn), far, outside="wrap" if far else "none")
         half = AxisMap(1) if whole else _axis(self.halves, 1)
-        return AccessMap((self._replica(back), which, half, self._element))
+        return AccessMap((self._replica(back), which, half, *self._elements))
 
     # Operations
 
@@ -237,11 +241,15 @@ class _Ring:
         return self._compute([access], [value], Body("identity"))
 
     def _compute(self, maps: list[AccessMap], values: list[SSAValue], body: Body) -> SSAValue:
-        dims = Dim("r", self.replicas), Dim("h", self.halves), Dim("e", self.size)
+        names = ("r", "h", *(f"e{i}" for i in range(len(self.sizes))))
+        sizes = (self.replicas, self.halves, *self.sizes)
+        dims = tuple(map(Dim, names, sizes))
         result = AccessMap(tuple(_axis(dim.size, d) for d, dim in enumerate(dims)))
         made = nn.ComputeOp(values, Structure(Space(dims, tuple(maps), (result,)), body))
         if self.halves > 1:
-            made.attributes[PARTS] = DenseArrayBase.from_list(i64, (0, self.halves, 0))
+            made.attributes[PARTS] = DenseArrayBase.from_list(
+                i64, (0, self.halves, *(0 for _ in self.sizes))
+            )
         return self.emit(made)
 
 
