@@ -69,6 +69,7 @@ OF_SEVERAL = {
     "ir/rules": ("rules_keep_values",),
     "passes": ("every_pass", "planted_float8"),
     "passes/planner": ("several_chips",),
+    "passes/replicas": ("planted_replicas",),
     "tools": ("networks", "placed_functions", "several_chips"),
     "tools/commands": ("hostile_names", "odd_folders", "table_widths", "wrong_inputs"),
     "tools/debug": ("overflow",),
