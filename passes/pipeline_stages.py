@@ -102,12 +102,10 @@ class PipelineStages(ModulePass):
             loop: [chips[scope.made[value]] for value in scope.carried]
             for loop, scope in loops.items()
         }
-        Outside(module, main, chips, names, edit, self.replicas, apart, inside, carried).run()
+        Outside(main, chips, names, edit, self.replicas, apart, inside, carried).run()
         for loop, scope in loops.items():
             own, pipeline = chips[: scope.number], pipelines[loop]
-            PipelinedLoop(
-                module, main, loop, scope, pipeline, own, self.replicas, apart, names, edit
-            ).run()
+            PipelinedLoop(main, loop, scope, pipeline, own, self.replicas, apart, names, edit).run()
 
     def _pipeline_of(self, loop: control.RepeatOp, scope: Scope, chips: Sequence[int]) -> Pipeline:
         """The pipeline of a loop. Raises InputError for too few micro-batches."""

@@ -30,7 +30,6 @@ from ...ir.blob import Blob
 from ...ir.edit import Edit
 from ...ir.geometry.pipeline import Pipeline
 from ...ir.support.unused_names import UnusedNames
-from ...ir.upstream import ModuleOp
 from ..gradients.emit import Emitter
 from ..gradients.iteration_rows import row_of, with_row
 from ..gradients.way import read_by
@@ -91,7 +90,6 @@ class PipelinedLoop:
         initial: what is kept before the first cycle, where that matters.
     """
 
-    module: ModuleOp
     main: FuncOp
     loop: control.RepeatOp
     scope: Scope

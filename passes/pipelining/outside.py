@@ -18,7 +18,7 @@ from ...dialects.placement import Placement
 from ...dialects.structured import Reinterpretation
 from ...ir.edit import Edit
 from ...ir.support.unused_names import UnusedNames
-from ...ir.upstream import InsertPoint, ModuleOp
+from ...ir.upstream import InsertPoint
 from ..gradients.way import read_by
 from .outline import Outline
 from .stages import operations_of, stage_of
@@ -37,7 +37,6 @@ class Outside:
         loops: for each of these loops, the chip of each value that it carries.
     """
 
-    module: ModuleOp
     main: FuncOp
     chips: Sequence[int]
     names: UnusedNames
