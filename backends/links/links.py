@@ -48,6 +48,22 @@ class Routes:
     pair: Integers
     link: Integers
 
+    def longest_seconds(self, pairs: Integers, moved: Integers) -> float:
+        """The seconds that the busiest link is used; the longest of `seconds`.
+
+        Args:
+            pairs, moved: as for `seconds`.
+        """
+        count = int(max(self.pair.max(initial=-1), pairs.max(initial=-1))) + 1
+        return float(self._busy(pairs, moved, count).max(initial=0.0))
+
+    def _busy(self, pairs: Integers, moved: Integers, count: int) -> NDArray[np.float64]:
+        """The seconds that each link is used: (links,)."""
+        bytes_of = np.zeros(count, np.int64)
+        bytes_of[pairs] = moved
+        load = np.bincount(self.link, bytes_of[self.pair], len(self.bytes_per_second))
+        return load / self.bytes_per_second
+
     def seconds(self, pairs: Integers, moved: Integers) -> NDArray[np.float64]:
         """The seconds that the busiest link of each pair is used: (pairs,).
 
@@ -56,10 +72,7 @@ class Routes:
             moved: the bytes that each pair moves.
         """
         count = int(max(self.pair.max(initial=-1), pairs.max(initial=-1))) + 1
-        bytes_of = np.zeros(count, np.int64)
-        bytes_of[pairs] = moved
-        load = np.bincount(self.link, bytes_of[self.pair], len(self.bytes_per_second))
-        busy = load / self.bytes_per_second
+        busy = self._busy(pairs, moved, count)
         longest = np.zeros(count, np.float64)
         np.maximum.at(longest, self.pair, busy[self.link])
         return longest[pairs]

@@ -80,7 +80,10 @@ def splits(problem: Problem, tiles: int) -> Integers:
     """
     tiles = problem.terms.most_tiles(tiles)
     rank = len(problem.structure.space.dims)
-    choices = [part_counts(problem, d, tiles) for d in range(rank)]
+    # Parts of a chip are counted, so that the search takes as long for many chips as for one.
+    across = np.array(problem.terms.across or (1,) * rank, np.int64)
+    choices = [part_counts(problem, d, tiles) // across[d] for d in range(rank)]
+    tiles //= prod(across.tolist())
     most = max((len(c) for c in choices), default=1)
     while most > 2 and _number_of_splits(choices, tiles) > MAX_CANDIDATES:
         most = max(2, most * 3 // 4)
@@ -105,6 +108,7 @@ def splits(problem: Problem, tiles: int) -> Integers:
         if each is not None:
             row, parts = each
             by_dim[d], at = parts[at], row[at]
+    by_dim *= across[:, None]
     return by_dim.T
 
 

@@ -6,7 +6,7 @@ its producer gives it. Each run of the tensor counts as one fragment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -192,15 +192,32 @@ class Shortlist:
     Attributes:
         fast: the cheapest splits, best first.
         lean: the cheapest split at each price of a resident byte.
+        cycles: of the cheapest split, estimated.
+        fits: whether it keeps the memory bound, as estimated.
     """
 
     fast: Splits
     lean: Splits
+    cycles: float
+    fits: bool
 
 
-@lru_cache(maxsize=1024)
 def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
     """The splits of an operator whose prices are computed exactly; at least one fast split."""
+    # Nothing here depends on other chips, so plans for one chip and for several share this.
+    return _shortlist(_alone(problem), target.one_chip, bound)
+
+
+@lru_cache(maxsize=4096)
+def _alone(problem: Problem) -> Problem:
+    """The same problem where the terms ask for one chip."""
+    if problem.terms.across != ():
+        return problem
+    return replace(problem, terms=replace(problem.terms, across=None))
+
+
+@lru_cache(maxsize=2048)
+def _shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
     parts = splits(problem, target.tiles_per_chip)
     if len(parts) > PRICED:
         quick = estimates(problem, parts, target, quick=True)
@@ -217,7 +234,14 @@ def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
         for price in BYTE_PRICES:
             lean += _first(2, cycles + price * resident, cells)
         lean += _first(1, resident, cycles)
-    return Shortlist(_rows(parts, _first(FAST, cycles, resident, cells)), _rows(parts, lean))
+    fast = _first(FAST, cycles, resident, cells)
+    first = fast[0]
+    return Shortlist(
+        fast=_rows(parts, fast),
+        lean=_rows(parts, lean),
+        cycles=float(cycles[first]),
+        fits=bool(resident[first] + full.temporary[fits[first]] <= bound),
+    )
 
 
 def _first(most: int, *keys: NDArray[Any]) -> list[int]:

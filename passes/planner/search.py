@@ -210,7 +210,7 @@ def sketched(question: Question) -> tuple[Choice, ...]:
 
 def by_promise(question: Question) -> Iterator[Plan]:
     """The plans on the shortlist, the most promising first, without combining plans."""
-    each = (_promising(way) for way in over_chips(question))
+    each = (_promising(way) for way in over_chips(question, lean=True))
     return (choice.plan for choice in merged(*each, key=lambda choice: choice.cycles))
 
 

@@ -68,7 +68,7 @@ def plans(question: Question, *, lean: bool = False, in_time: bool = True) -> tu
     """
     if question.terms.steps:
         return _as_asked(question)
-    ways = over_chips(question)
+    ways = over_chips(question, lean=lean)
     if ways != (question,):
         every = [c for way in ways for c in plans(way, lean=lean, in_time=in_time)]
         return tuple(sorted(fitting(every, question.bound, question.terms), key=rank))
@@ -86,7 +86,7 @@ def considered(question: Question) -> tuple[Choice, ...]:
     """
     if question.terms.steps:
         return plans(question)
-    found = [c for way in over_chips(question) for c in considered_at_once(way)]
+    found = [c for way in over_chips(question, lean=True) for c in considered_at_once(way)]
     return tuple(sorted(found, key=lambda c: c.cycles))
 
 
@@ -94,7 +94,7 @@ def traded(question: Question) -> tuple[Choice, ...]:
     """The plans of `considered`, and the cheapest plan for each amount of memory."""
     if question.terms.steps:
         return plans(question)
-    found = [c for way in over_chips(question) for c in traded_at_once(way)]
+    found = [c for way in over_chips(question, lean=True) for c in traded_at_once(way)]
     return tuple(sorted(found, key=lambda c: c.cycles))
 
 
@@ -105,7 +105,7 @@ def sketched(question: Question) -> tuple[Choice, ...]:
     """
     if question.terms.steps:
         return plans(question)
-    found = [c for way in over_chips(question) for c in sketched_at_once(way)]
+    found = [c for way in over_chips(question, lean=True) for c in sketched_at_once(way)]
     return tuple(fitting(found, question.bound, question.terms))
 
 

@@ -14,7 +14,7 @@ from abele.passes.planner.crossing import crossing_cycles, on_chips
 from abele.passes.planner.traffic import traffic
 from abele.passes.plans.derive import operand_layouts, result_layout
 
-from .some_operators import add, matmul
+from .some_operators import add, conv, matmul
 
 TWO = resolve_target(
     "tiny:8,links.topology=ladder,links.chips=2,links.rung_gbytes=0.1,links.first_word_ns=500"
@@ -64,6 +64,38 @@ def test_a_copy_for_each_tile_of_a_chip_crosses_once():
     alone = result_layout(add(6, 4, 1), Plan((3, 1, 1)))
     assert whole.cells == 4
     assert cycles(alone, whole) == link(6 * 4 * 4)
+
+
+def on_tiles(source: Layout, wanted: Layout, target: Target) -> Layout | int:
+    """The cycles of what tiles send each other between chips."""
+    carried = Carried(traffic(source, wanted, None), 4)
+    moved = replace(Traffic.none(target.tiles), carried=[carried])
+    waiting = int(target.links.waiting_cycles(moved, target.tiles, target.clock_hz).max())
+    return waiting + ceil(target.links.meeting_seconds() * target.clock_hz) if waiting else 0
+
+
+@pytest.mark.parametrize("rows", [19, 26])
+def test_uneven_parts_cross_as_their_tiles_do(rows: int):
+    """26 rows in 8 parts give the first of four chips 8 rows; in 16 parts, the second one too."""
+    made = [
+        result_layout(add(rows, 29, 1), Plan(split, across=chips, apart=FOUR.tiles_per_chip))
+        for chips in ((4, 1, 1), (2, 1, 1), (2, 2, 1), (1, 4, 1))
+        for n in (1, 2, 4)
+        for split in [(min(chips[0] * n, 16), chips[1], 1)]
+    ]
+    found = {(a, b): cycles(a, b, FOUR) for a in made for b in made}
+    assert all(n == on_tiles(a, b, FOUR) for (a, b), n in found.items())
+    assert found[made[0], made[3]] > 0
+    assert rows == 19 or found[made[1], made[2]] > 0
+
+
+def test_a_halo_crosses():
+    structure = conv(1, 18, 4, 3, pad=1)
+    wanted = operand_layouts(
+        structure, Plan((1, 4, 1, 1, 1, 1), across=(1, 4, 1, 1, 1, 1), apart=4)
+    )
+    held = result_layout(add(1, 18, 18), Plan((1, 4, 1), across=(1, 4, 1), apart=4))
+    assert 0 < cycles(held, wanted[0], FOUR) == on_tiles(held, wanted[0], FOUR)
 
 
 def test_linear_order_over_all_tiles_is_that_of_chips():

@@ -10,7 +10,7 @@ from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure
 from abele.passes.planner.question import Question, unplaced
 from abele.passes.planner.serial import plans, priced
-from abele.passes.planner.spreads import over_chips
+from abele.passes.planner.spreads import over_chips, ways_of
 from abele.passes.planner.terms import Terms
 from abele.passes.plans.derive import combine_structure, result_layout
 
@@ -33,15 +33,50 @@ def test_one_chip_needs_no_choice_of_chips():
     assert over_chips(question) == (question,)
 
 
-def test_one_chip_is_always_tried_first():
-    assert ways(asked(matmul(64, 64, 64)))[0] == ()
+def test_a_single_element_stays_on_one_chip():
     assert ways(asked(add(1, 1, 1))) == [()]
 
 
-def test_a_dimension_is_cut_across_all_chips():
-    for across in ways(asked(matmul(64, 64, 64)))[1:]:
-        assert across is not None
-        assert sorted(across) == [1, 1, 4]
+def test_one_or_two_dimensions_are_cut_across_some_or_all_chips():
+    found = ways_of(problem(matmul(64, 64, 64)), FOUR)
+    assert {tuple(sorted(way)) for way in found} == {(1, 1, 1), (1, 1, 2), (1, 1, 4), (1, 2, 2)}
+    assert len(found) == len(set(found)) == 1 + 3 + 3 + 3
+    assert [prod(way) for way in found] == sorted(map(prod, found), reverse=True)
+
+
+def test_chips_divide_those_of_the_machine():
+    six = resolve_target("tiny:24,links.topology=ladder,links.chips=6")
+    assert {prod(way) for way in ways_of(problem(matmul(64, 64, 64)), six)} == {1, 2, 3, 6}
+
+
+def test_large_products_use_all_chips_and_few_ways_are_searched():
+    found = ways(asked(matmul(512, 256, 256)))
+    assert 1 <= len(found) <= 2
+    assert prod(found[0] or ()) == 4
+
+
+def test_a_batch_of_two_on_four_chips_is_cut_over_two_and_another_dimension_over_two():
+    wide = asked(add(2, 4096, 64))
+    assert (2, 2, 1) in ways_of(wide.problem, FOUR)
+    assert prod(plans(wide)[0].plan.across) == 4
+
+
+def test_an_operator_that_cannot_be_cut_over_four_chips_uses_two():
+    best = plans(asked(matmul(2, 3, 2048), terms=Terms(split=(0, 1, 1))))[0]
+    assert best.plan.across in ((), (2, 1, 1))
+    assert ways_of(asked(matmul(2, 1, 1)).problem, FOUR)[0] == (2, 1, 1)
+
+
+def test_the_estimate_chooses_a_way_that_is_nearly_as_fast_as_any():
+    """Which other ways there are is known only here: every one is searched."""
+    for structure in (matmul(64, 64, 64), matmul(300, 40, 200), conv(8, 9, 16, 3), add(64, 64, 8)):
+        question = asked(structure)
+        every = [
+            plans(replace(question, problem=replace(question.problem, terms=terms)))[0]
+            for way in ways_of(question.problem, FOUR)
+            for terms in [Terms(across=way, apart=4) if prod(way) > 1 else Terms(across=())]
+        ]
+        assert plans(question)[0].cycles <= 1.15 * min(choice.cycles for choice in every)
 
 
 def test_a_dimension_that_is_smaller_than_the_number_of_chips_is_not_cut_across_them():
@@ -50,8 +85,10 @@ def test_a_dimension_that_is_smaller_than_the_number_of_chips_is_not_cut_across_
 
 def test_a_split_of_the_user_is_cut_across_chips_where_it_can_be():
     split = asked(matmul(64, 64, 64), terms=Terms(split=(8, 2, 1)))
-    assert ways(split) == [(4, 1, 1)]
-    assert ways(asked(matmul(64, 64, 64), terms=Terms(split=(2, 2, 1)))) == [()]
+    assert ways_of(split.problem, FOUR) == [(4, 1, 1), (2, 2, 1)]
+    assert all(way in ((4, 1, 1), (2, 2, 1)) for way in ways(split))
+    fewer = asked(matmul(64, 64, 64), terms=Terms(split=(3, 1, 1)))
+    assert ways_of(fewer.problem, FOUR) == [(1, 1, 1)]
 
 
 def test_the_way_of_an_operand_is_tried():
