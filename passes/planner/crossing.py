@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from math import ceil, gcd, prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...backends.fabrics.traffic import Carried
 from ...backends.links.links import routes_of
@@ -28,6 +29,9 @@ from .traffic import shifts, traffic
 LINKS_OF_A_CHIP = 2
 """For a guess: the links over which a chip receives at the same time, as fast as the fastest one.
 In a ladder, the rung and the two rails of a chip carry twice as much as the rung."""
+
+
+_Number = TypeVar("_Number", float, NDArray[np.float64])
 
 
 def crossing_cycles(
@@ -55,7 +59,7 @@ def crossing_cycles(
     return ceil(seconds * target.clock_hz) + _longer_sync(target)
 
 
-def least_crossing_cycles(received: float, target: Target) -> float:
+def least_crossing_cycles(received: _Number, target: Target) -> _Number:
     """A guess of the cycles, few rather than many, in which a chip receives some bytes.
 
     Args:

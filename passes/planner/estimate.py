@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from ...backends.prices.codelets import chain_cycles, compute_cycles, elements, 
 from ...backends.target import Target
 from ...ir.geometry.space import Space
 from .candidates import splits
+from .charges import Cycles
+from .crossing import least_crossing_cycles
 from .orders import arriving, last_dims
 from .price import (
     Integers,
@@ -156,13 +159,34 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
         merging = merging_cycles(body, share, depth, between.name, target)
     else:
         merging = cost.reduce_cycles(share, depth, between.name, target)
+    exchange = cost.least_exchange_cycles((depth - 1) * share * problem.left_itemsize, 0, target)
     found[merged] = (
         cost.sync_cycles(target)
-        + cost.least_exchange_cycles((depth - 1) * share * problem.left_itemsize, 0, target)
+        + np.maximum(exchange, _partials_crossing(problem, depth, target))
         + merging
         + chain_cycles(problem.workload(target), share)
     )
     return found
+
+
+def _partials_crossing(problem: Problem, depth: Integers, target: Target) -> Cycles | float:
+    """A guess of the cycles until partials have crossed between chips that share a reduction.
+
+    Each chip merges its share, and takes the partials of every part that the others have.
+
+    Args:
+        depth: parts of the reduction, (candidates,).
+    """
+    space, across = problem.structure.space, problem.terms.across
+    chips = prod(across[d] for d in space.of_kind("reduction")) if across else 1
+    if chips == 1 or target.chips == 1:
+        return 0.0
+    assert across is not None
+    dims = result_dims(space)
+    points = prod(-(-space.dims[d].size // across[d]) for d in dims)
+    return least_crossing_cycles(
+        points * problem.left_itemsize * (chips - 1) / chips * (depth // chips), target
+    )
 
 
 def _best_by_memory(cycles: NDArray[np.float64], resident: Integers, most: int) -> Integers:
@@ -204,8 +228,9 @@ class Shortlist:
 
 def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
     """The splits of an operator whose prices are computed exactly; at least one fast split."""
-    # Nothing here depends on other chips, so plans for one chip and for several share this.
-    return _shortlist(_alone(problem), target.one_chip, bound)
+    # Plans for one chip of several and for a machine with one chip share this.
+    whole = target if problem.terms.across else target.one_chip
+    return _shortlist(_alone(problem), whole, bound)
 
 
 @lru_cache(maxsize=4096)
