@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from math import ceil, gcd, prod
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ LINKS_OF_A_CHIP = 2
 In a ladder, the rung and the two rails of a chip carry twice as much as the rung."""
 
 
-_Number = TypeVar("_Number", float, NDArray[np.float64])
+_Number = TypeVar("_Number", float, NDArray[np.floating[Any]])
 
 
 def crossing_cycles(

@@ -19,7 +19,6 @@ from ...backends.prices.codelets import chain_cycles, compute_cycles, elements, 
 from ...backends.target import Target
 from ...ir.geometry.space import Space
 from .candidates import splits
-from .charges import Cycles
 from .crossing import least_crossing_cycles
 from .orders import arriving, last_dims
 from .price import (
@@ -169,7 +168,9 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
     return found
 
 
-def _partials_crossing(problem: Problem, depth: Integers, target: Target) -> Cycles | float:
+def _partials_crossing(
+    problem: Problem, depth: Integers, target: Target
+) -> NDArray[np.floating[Any]] | float:
     """A guess of the cycles until partials have crossed between chips that share a reduction.
 
     Each chip merges its share, and takes the partials of every part that the others have.

@@ -187,7 +187,9 @@ def _by_price(question: Question, problems: dict[Way, Problem]) -> Iterator[Way]
     alone = short.cycles - sync if short is not None else 0.0
     share = [sync + alone / prod(way) for way in ways]
     # Of equal prices, the first way's leads.
-    queue = [(share[i] + _least_crossing(question, way), i, 0) for i, way in enumerate(ways)]
+    queue: list[tuple[float, int, int]] = [
+        (share[i] + _least_crossing(question, way), i, 0) for i, way in enumerate(ways)
+    ]
     heapify(queue)
     crossing: dict[int, int] = {}
     more = 0.0
