@@ -72,7 +72,7 @@ class BlobAttr(Data[Blob]):
             )
             if numbers is not None:
                 return _blob_of(numbers, parser, start)
-            digest = parser.parse_str_literal("the digest of a blob")
+            digest = parser.parse_str_literal(": the digest of a blob")
             end = parser.pos
         blobs = parser.ctx.blobs if isinstance(parser.ctx, AbeleContext) else None
         blob = None if blobs is None else blobs.get(digest)

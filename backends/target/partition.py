@@ -15,14 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TypeGuard, cast
 
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
+from ..links.links import Links
 from ..links.table import topology_named
-
-if TYPE_CHECKING:
-    from .target import Target
 
 KEYS = ("chips", "topology", "sync")
 
@@ -33,10 +31,15 @@ Refuse = Callable[[str, str], InputError]
 """The error for a key of the table, or "" for the table, and its problem."""
 
 
-def partitioned(pod: Target, given: object, refuse: Refuse) -> Target:
-    """The target of a partition. Raises InputError.
+def partition_links(
+    pod: str, most: int, links_of: Callable[[int], Links], given: object, refuse: Refuse
+) -> Links:
+    """What joins the chips of a partition. Raises InputError.
 
     Args:
+        pod: the name of the pod.
+        most: the chips of the pod.
+        links_of: what joins the first chips of the pod, by their number. Raises InputError.
         given: the contents of the table.
     """
     if not isinstance(given, dict):
@@ -50,27 +53,26 @@ def partitioned(pod: Target, given: object, refuse: Refuse) -> Target:
     chips = values["chips"]
     if not _is_power_of_two(chips):
         raise refuse("chips", f"{_shown(chips)}; need a power of two")
-    if chips > pod.chips:
-        raise refuse("chips", f"{chips:,}; {pod.base} has {pod.chips:,}")
+    if chips > most:
+        raise refuse("chips", f"{chips:,}; {pod} has {most:,}")
     try:
-        found = pod.with_chips(chips)
+        links = links_of(chips)
     except InputError as error:
         raise refuse("chips", str(error)) from None
-    kind = values.get("topology", found.links.kind)
-    allowed = (found.links.kind, *_SIMPLER.get(found.links.kind, ()))
+    kind = values.get("topology", links.kind)
+    allowed = (links.kind, *_SIMPLER.get(links.kind, ()))
     if kind not in allowed:
-        what = f"{chips} of {pod.chips} chips of a {pod.links.kind}"
+        what = f"{chips} of {most} chips of a {links_of(most).kind}"
         raise refuse("topology", f"{_shown(kind)}; {what} can be a {' or a '.join(allowed)}")
-    if kind != found.links.kind:
+    if kind != links.kind:
         simpler = topology_named(str(kind))
-        own = {each.name: getattr(found.links, each.name) for each in fields(simpler)}
-        found = replace(found, links=simpler(**own))
+        links = simpler(**{each.name: getattr(links, each.name) for each in fields(simpler)})
     if "sync" not in values:
-        return found
+        return links
     group = values["sync"]
     if not _is_power_of_two(group) or group > chips:
         raise refuse("sync", f"{_shown(group)}; need a power of two of at most {chips} chips")
-    return replace(found, links=replace(found.links, meeting_chips=group))
+    return replace(links, meeting_chips=group)
 
 
 def _is_power_of_two(value: object) -> TypeGuard[int]:

@@ -49,7 +49,6 @@ from ..facts import (
     fact,
 )
 from ..links.links import Links
-from ..links.some_chips import SomeChips
 from ..links.table import TOPOLOGIES, topology_named
 from .dotted_keys import facts_by_key, flattened, nested, values_by_key, with_values
 from .presets import CHIP_OF, JOINED, PRESET_SOURCES, PRESET_VALUES, WITHOUT_CHIP
@@ -57,7 +56,8 @@ from .presets import DEFAULT_TARGET as DEFAULT_TARGET
 
 with deferred(__name__):
     from ...ir.support.toml_text import read_toml
-    from .partition import partitioned
+    from ..links.some_chips import SomeChips
+    from .partition import partition_links
     from .toml_file import line_of, written
 
 MOST_TILES = 1_000_000
@@ -413,7 +413,16 @@ class Target:
             name = f"{PARTITION}.{key}" if key else PARTITION
             return refuse(name, f"{name}: {problem}")
 
-        return target if partition is None else partitioned(target, partition, refuse_inside)
+        if partition is None:
+            return target
+        links = partition_links(
+            target.base,
+            target.chips,
+            lambda chips: target.with_chips(chips).links,
+            partition,
+            refuse_inside,
+        )
+        return replace(target.with_chips(links.chips), links=links)
 
 
 # Which keys and values a target has.
