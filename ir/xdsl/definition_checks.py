@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from xdsl.dialects.func import CallOp, CallOpSymbolUserOpInterface, FuncOp
 from xdsl.ir import Attribute, Operation, OpTrait, ParametrizedAttribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -34,7 +35,7 @@ from xdsl.irdl import (
     VariadicDef,
     VerificationContext,
 )
-from xdsl.traits import IsolatedFromAbove
+from xdsl.traits import IsolatedFromAbove, SymbolTable
 
 from ..upstream import VerifyException, irdl_op_verify_regions
 from .cached_by_form import cached_by_form
@@ -168,11 +169,12 @@ class _Check:
 
 def _check_of(trait: OpTrait) -> Callable[[Operation], None]:
     """The check that a trait makes, or a faster one with the same verdicts and errors."""
-    if type(trait) is not IsolatedFromAbove:
+    surely_holds = _FASTER.get(type(trait))
+    if surely_holds is None:
         return trait.verify
 
     def check(op: Operation) -> None:
-        if not _uses_its_own_values(op):
+        if not surely_holds(op):
             trait.verify(op)
 
     return check
@@ -197,6 +199,44 @@ def _uses_its_own_values(op: Operation) -> bool:
                     waiting += each.regions
                 each = each.next_op
     return read <= made
+
+
+_FUNCTIONS = "_functions_by_name"
+
+
+def _calls_a_function_of_its_types(op: Operation) -> bool:
+    """Whether a call fits the function of its name in the symbol table around it.
+
+    xDSL looks through the whole table for every call. The functions of a table are found once, and
+    again when a name is not where it was.
+    """
+    table: Operation | None = op
+    while table is not None and not table.has_trait(SymbolTable):
+        table = table.parent_op()
+    if table is None or not isinstance(op, CallOp):
+        return False
+    name, block = op.callee.root_reference.data, table.regions[0].first_block
+    known: dict[str, FuncOp] = getattr(table, _FUNCTIONS, {})
+    found = known.get(name)
+    if found is None or found.parent is not block or found.sym_name.data != name:
+        ops = () if block is None else block.ops
+        known = {each.sym_name.data: each for each in ops if isinstance(each, FuncOp)}
+        setattr(table, _FUNCTIONS, known)
+        found = known.get(name)
+    if found is None or op.callee.nested_references.data:
+        return False
+    kinds = found.function_type
+    return kinds.inputs.data == tuple(value.type for value in op.arguments) and (
+        kinds.outputs.data == tuple(value.type for value in op.results)
+    )
+
+
+_FASTER: Mapping[type[OpTrait], Callable[[Operation], bool]] = {
+    IsolatedFromAbove: _uses_its_own_values,
+    CallOpSymbolUserOpInterface: _calls_a_function_of_its_types,
+}
+"""For some traits, a function that says whether an operation surely has the trait. If not, xDSL
+checks it."""
 
 
 def _present(

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import (
     DenseArrayBase,
+    FunctionType,
     IntegerAttr,
     IntegerType,
     StringAttr,
@@ -17,6 +18,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.dialects.test import TestOp
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.irdl import (
@@ -43,7 +45,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import HasParent
 
-from abele.ir.upstream import VerifyException
+from abele.ir.upstream import ModuleOp, VerifyException
 from abele.ir.xdsl.definition_checks import speed_up_check
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.sketch import random_sketch
@@ -195,3 +197,32 @@ def test_damaged_programs_get_the_same_message_as_from_xdsl():
                 assert error_of(lambda each=each, d=definition: d.verify(each)) == expected
                 found += expected is not None
     assert found > 150
+
+
+def test_calls_get_the_same_message_as_from_xdsl_while_functions_change():
+    number = TestOp(result_types=[i32])
+    callee = FuncOp.external("callee", [i32], [i32])
+    calls = [
+        CallOp("callee", number.results, [i32]),
+        CallOp("callee", [], [i32]),
+        CallOp("callee", number.results, [i64]),
+        CallOp("other", number.results, [i32]),
+    ]
+    module = ModuleOp([callee, FuncOp("main", ([], []), Region(Block([number, *calls])))])
+    definition = CallOp.get_irdl_definition()
+    speed_up_check(CallOp)
+
+    def wrong() -> list[bool]:
+        found = [error_of(lambda op=op: definition.verify(op)) for op in calls]
+        slowly = [error_of(lambda op=op: OpDef.verify(definition, op)) for op in calls]
+        assert found == slowly
+        return [each is not None for each in found]
+
+    assert wrong() == [False, True, True, True]
+    callee.properties["sym_name"] = StringAttr("other")
+    assert wrong() == [True, True, True, False]
+    callee.properties["function_type"] = FunctionType.from_lists([i32], [i64])
+    assert wrong() == [True, True, True, True]
+    callee.detach()
+    module.body.block.add_op(FuncOp.external("callee", [i32], [i64]))
+    assert wrong() == [True, True, False, True]
