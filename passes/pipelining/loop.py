@@ -47,12 +47,14 @@ class Kept:
         value: what is kept; None for a count.
         chip: where it lies.
         stage: whose count it is.
+        slots: of the stashes in whose slots the count goes round; 0 for a count without end.
     """
 
     kind: str
     value: SSAValue | None
     chip: int
     stage: int = 0
+    slots: int = 0
 
 
 Read = Kept | SSAValue
@@ -188,21 +190,19 @@ class PipelinedLoop:
                 looked_up.append((value, argument, nn.shape_of(argument)[0]))
             else:
                 outline.bind(value, argument)
-        count = Kept("count", None, chip, stage)
-        if counted or looked_up:
-            reads.append(count)
-            self.types[count] = control.ITERATION_NUMBER
-            turn = outline.argument(control.ITERATION_NUMBER, "micro_batch")
-            start = outline.at_start
-            for value, table, slots in looked_up:
-                row = row_of(start, table, _slot(start, turn, slots))
-                arguments[value] = row
-                outline.bind(value, row)
-            if number is not None:
+        for slots in sorted({*([0] if counted else []), *(each for *_, each in looked_up)}):
+            count = Kept("count", None, chip, stage, slots)
+            turn = self._count(outline, count, reads)
+            writes.append((count,))
+            outline.returned.append(_next(outline.at_end, turn, slots))
+            if slots == 0 and number is not None:
                 outline.bind(number, turn)
                 arguments[number] = turn
-            outline.returned.append(_next(outline.at_end, turn))
-            writes.append((count,))
+            for value, table, own_slots in looked_up:
+                if own_slots == slots:
+                    row = row_of(outline.at_start, table, turn)
+                    arguments[value] = row
+                    outline.bind(value, row)
         for i, value in enumerate(self.scope.yielded):
             if self.homes[i] == stage:
                 outline.returned.append(self._returned(outline, value, own, arguments, reads))
@@ -261,20 +261,28 @@ class PipelinedLoop:
         outline = Outline(self.edit, self.main, ())
         latest = [self._latest(value, chip) for value in several]
         stashes = [self._stashed(value, chip) for value in several]
-        count = Kept("count", None, chip, offset + len(self.chips))
-        self.types[count] = control.ITERATION_NUMBER
+        reads: list[Read] = [*latest, *stashes]
         values = [outline.argument(self.types[each]) for each in latest]
         tables = [outline.argument(self.types[each]) for each in stashes]
-        turn = outline.argument(control.ITERATION_NUMBER, "micro_batch")
-        emit = outline.at_end
+        emit, turns = outline.at_end, dict[Kept, SSAValue]()
         for value, table in zip(values, tables, strict=True):
-            slot = _slot(emit, turn, nn.shape_of(table)[0])
-            outline.returned.append(with_row(emit, table, value, slot))
-        outline.returned.append(_next(emit, turn))
+            slots = nn.shape_of(table)[0]
+            count = Kept("count", None, chip, offset + len(self.chips), slots)
+            if count not in turns:
+                turns[count] = self._count(outline, count, reads)
+            outline.returned.append(with_row(emit, table, value, turns[count]))
+        outline.returned += [_next(emit, turn, count.slots) for count, turn in turns.items()]
         name = self.names.unused(f"stash{made}")
         outline.finish(name, Placement(chip, self.replicas, self.apart))
-        writes = tuple((each,) for each in (*stashes, count))
-        self.steps.append(Step(offset, name, (*latest, *stashes, count), writes))
+        writes = tuple((each,) for each in (*stashes, *turns))
+        self.steps.append(Step(offset, name, tuple(reads), writes))
+
+    def _count(self, outline: Outline, count: Kept, reads: list[Read]) -> SSAValue:
+        """Let a function read a count."""
+        self.types[count] = control.ITERATION_NUMBER
+        reads.append(count)
+        hint = "slot" if count.slots else "micro_batch"
+        return outline.argument(control.ITERATION_NUMBER, hint)
 
     # Cycles
 
@@ -366,13 +374,13 @@ def _zeros(emit: Emitter, type_: Attribute) -> SSAValue:
     return emit.expanded(zero, shape)
 
 
-def _slot(emit: Emitter, turn: SSAValue, slots: int) -> SSAValue:
-    """The slot of a micro-batch in a stash."""
-    number = emit(nn.ConstantOp(Blob(np.array(slots, np.int32))))
-    return emit(nn.ModOp(turn, number))
+def _next(emit: Emitter, turn: SSAValue, slots: int) -> SSAValue:
+    """The number of the next micro-batch, or the slot behind a slot.
 
-
-def _next(emit: Emitter, turn: SSAValue) -> SSAValue:
-    """The number of the next micro-batch."""
+    A tile looks up the slot: for a remainder, it would need 2,000 cycles.
+    """
+    if slots:
+        after = np.roll(np.arange(slots, dtype=np.int32), -1)
+        return row_of(emit, emit(nn.ConstantOp(Blob(after))), turn)
     one = emit(nn.ConstantOp(Blob(np.array(1, np.int32))))
     return emit(nn.AddOp(turn, one))
