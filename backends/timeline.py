@@ -25,7 +25,9 @@ from .target import Target
 
 @dataclass(frozen=True, eq=False)
 class OnZones:
-    """What happens in some clock zones. A chip is a zone. Each array is (zones,).
+    """What happens in some clock zones. A chip is a zone, and so are its I/O tiles.
+
+    Each array is (zones,).
 
     Attributes:
         zones: those that take part, in order.

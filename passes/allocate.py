@@ -21,7 +21,7 @@ from ..ir.provenance import origin_names
 from ..ir.support.distinct import distinct
 from ..ir.support.errors import DoesNotFit
 from ..ir.upstream import Context, ModuleOp, ModulePass
-from .analysis.lifetimes import Lifetimes, lifetimes
+from .analysis.lifetimes import FOREVER, Lifetimes, lifetimes
 from .analysis.packing import Boxes, pack
 from .plans.beside import BESIDE
 from .plans.planned import target_of
@@ -61,6 +61,7 @@ class Allocate(ModulePass):
         check_remote_states(op, target)
         room = target.usable_bytes_per_tile
         given = [number_of(v, ADDRESS) for v in variables]
+        _keep_between_runs(variables, lives, given, target)
         wishes = _wishes(variables, given)
         _give_up_overlapping(wishes, variables, lives, given)
         shared = BESIDE in op.attributes
@@ -72,6 +73,23 @@ class Allocate(ModulePass):
         for variable, address in zip(variables, addresses, strict=True):
             variable.attributes[ADDRESS] = IntegerAttr(int(address), i64)
             variable.attributes.pop(RELOAD, None)
+
+
+def _keep_between_runs(
+    variables: Sequence[tile.VariableOp],
+    lives: Lifetimes,
+    given: Sequence[int | None],
+    target: Target,
+) -> None:
+    """Let what the host uses on I/O tiles live forever: it uses them while other runs compute.
+
+    These variables have their addresses already; states of remote memory there have none.
+    """
+    if target.io_tiles:
+        first = target.computing.tiles
+        for i, v in enumerate(variables):
+            if given[i] is not None and v.placed.first_tile >= first:
+                lives.phases[i] = 0, FOREVER
 
 
 def _wishes(variables: Sequence[tile.VariableOp], given: Sequence[int | None]) -> list[int]:
@@ -173,7 +191,7 @@ def check_fits(
     if tile_index >= target.computing.tiles:
         own = -(-int(ends[worst]) * target.io_tiles // available)
         raise DoesNotFit(
-            "what the host writes and reads",
+            "what the host and remote memory write and read",
             int(ends[worst]),
             available,
             tile=tile_index,

@@ -24,6 +24,7 @@ from .partition_to_tile.control_flow import (
 )
 from .partition_to_tile.conversion import ToTile
 from .partition_to_tile.generators import give_generators
+from .partition_to_tile.io_tiles import io_tiles_of
 from .partition_to_tile.operators import convert_compute, convert_relayout, convert_reshape
 from .partition_to_tile.states import (
     convert_constant,
@@ -60,7 +61,8 @@ class ConvertPartitionToTile(ModulePass):
     value later. A load gives the value of the state at the start of the run: a state that is also
     stored to is copied at the start of @main, unless no operation reads its old value after the
     store. A stored value is computed directly into the state if no operation needs the old value.
-    States in remote memory are loaded to variables, and stored from variables. Vertex sets that
+    States in remote memory are loaded to variables, and stored from variables, both through the I/O
+    tiles if the target has any. Vertex sets that
     round by random words of the workers get a state that holds the generators.
     """
 
@@ -87,6 +89,7 @@ def convert_to_tile(module: ModuleOp, patterns: Patterns[ToTile] = PATTERNS) -> 
     if all(each.sym_name.data != ENTRY for each in functions):
         raise InputError(f"the module needs a function @{ENTRY}")
     new = ToTile(patterns, calls_in_place(module, ENTRY))
+    new.aside = io_tiles_of(module)
     new.names.taken.update(filter(None, map(symbol_of, ops)))
     for each in ops:
         if not isinstance(each, func.FuncOp):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,8 +85,24 @@ def test_too_many_io_tiles_are_refused(target: str, aside: int, message: str):
 
 
 def test_inputs_that_the_io_tiles_do_not_hold_do_not_fit():
-    with pytest.raises(DoesNotFit, match=r"tile 8: what the host writes.*about 3 tiles aside"):
+    with pytest.raises(
+        DoesNotFit, match=r"tile 8: what the host and remote memory write.*about 3 tiles aside"
+    ):
         compiled("tiny:9", 1, rows=4096)
+
+
+def test_a_result_that_is_reshaped_leaves_in_its_own_shape(tmp_path: Path):
+    path = tmp_path / "net.mlir"
+    path.write_text("""func.func @main(%x: tensor<4x6xf32>) -> tensor<24xf32> {
+      %0 = nn.tanh %x : (tensor<4x6xf32>) -> tensor<4x6xf32>
+      %1 = nn.reshape %0 to [24] : (tensor<4x6xf32>) -> tensor<24xf32>
+      func.return %1 : tensor<24xf32>
+    }""")
+    exe = compile_model(path, "tiny:5", io_tiles=1, cache=False)
+    (found,) = (
+        Machine(exe.module_at("exchange"), exe.target).run({"arg0": random((4, 6), 5)}).values()
+    )
+    np.testing.assert_allclose(found, np.tanh(random((4, 6), 5)).reshape(24), rtol=1e-5)
 
 
 def test_a_random_input_arrives_whole():

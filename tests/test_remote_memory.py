@@ -10,7 +10,7 @@ from some_models import model, node, random
 
 from abele.backends.machine import Machine
 from abele.dialects.levels import PARTITION
-from abele.dialects.tile import LoadOp, StoreOp
+from abele.dialects.tile import InputOp, LoadOp, OutputOp, StoreOp
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.upstream import Context, ModuleOp
 from abele.passes.convert_partition_to_tile import ConvertPartitionToTile
@@ -102,6 +102,44 @@ def test_a_link_without_bandwidth_is_refused():
 def test_a_state_of_no_such_name_is_refused():
     with pytest.raises(InputError, match="states: q: no state of that name"):
         compiled(("q",))
+
+
+# Through I/O tiles
+
+
+@pytest.mark.parametrize("aside", [1, 3])
+def test_states_through_io_tiles_train_the_same_weights_bit_for_bit(plain, aside: int):
+    exe = compiled(("*",), f"tiny:{4 + aside}", io_tiles=aside)
+    expected, found = states_after_steps(plain), states_after_steps(exe)
+    assert expected.keys() == found.keys()
+    for name, array in expected.items():
+        assert found[name].tobytes() == array.tobytes(), name
+    whole, hidden = exe.profile["remote_cycles"], exe.profile["remote_hidden_cycles"]
+    assert 0 < hidden < whole
+    assert compiled(("*",)).profile["remote_hidden_cycles"] == 0
+
+
+def test_states_share_no_bytes_of_io_tiles_with_what_the_host_uses():
+    exe = compiled(("*",), "tiny:6", io_tiles=2)
+    module = exe.module_at("exchange")
+    ops, variables = list(module.walk()), Machine(module, exe.target).variables
+    host = {op.destination for op in ops if isinstance(op, InputOp)}
+    host |= {op.source for op in ops if isinstance(op, OutputOp)}
+    states = {op.destination for op in ops if isinstance(op, LoadOp)}
+    states |= {op.source for op in ops if isinstance(op, StoreOp)}
+    assert all(variables[name].placed.tiles.first >= 4 for name in host | states)
+    assert max(variables[name].start + variables[name].bytes_per_tile for name in host) <= min(
+        variables[name].start for name in states
+    )
+
+
+def test_states_that_the_io_tiles_do_not_hold_do_not_fit():
+    weights = {"w": random((256, 256), 1)}
+    net = model([node("MatMul", "x w", "y")], {"x": [4, 256]}, ["y"], weights)
+    with pytest.raises(
+        DoesNotFit, match=r"tile 16: what the host and remote.*about \d tiles aside"
+    ):
+        compile_model(net, "tiny:17", io_tiles=1, remote=("*",), cache=False)
 
 
 # Planted bugs

@@ -1,6 +1,8 @@
 """Clock zones: the tiles that have a clock together.
 
-Tiles of a zone meet at every superstep in which one of them does anything. Each chip is a zone.
+Tiles of a zone meet at every superstep in which one of them does anything. Each chip is a zone; its
+I/O tiles, if it has any, are another one. So they bring what is needed next while the others
+compute.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...ir.support.arrays import Integers
 from ..target import Target
@@ -16,10 +19,10 @@ from ..target import Target
 
 @dataclass(frozen=True, eq=False)
 class Zones:
-    """The zones of a machine.
+    """The zones of a machine: one for each chip, and then those of I/O tiles.
 
     Attributes:
-        chip: of each zone, (zones,).
+        chip: of each zone, (zones,). Zone c is that of chip c, without its I/O tiles.
         of_tile: the zone of each tile, (tiles,). Each zone has a tile.
     """
 
@@ -30,6 +33,36 @@ class Zones:
     def count(self) -> int:
         """The number of zones."""
         return len(self.chip)
+
+    @property
+    def chips(self) -> int:
+        """The number of chips. The zones of I/O tiles come behind as many others."""
+        return int(self.chip.max()) + 1
+
+    def name(self, zone: int) -> str:
+        """What reports call a zone of a machine with several."""
+        chip = f"chip {self.chip[zone]}" if self.chips > 1 else ""
+        if zone < self.chips:
+            return chip
+        return f"{chip}, I/O tiles".removeprefix(", ")
+
+    def meeting(self, group: Integers, works: NDArray[np.bool_]) -> Integers:
+        """The number of the group that each zone meets, (zones,); -1 if it meets no other zone.
+
+        Zones of a chip meet in a superstep in which both do something. Else the I/O tiles stay out
+        of what the others do, and the others out of what they do.
+
+        Args:
+            group: of each chip, (chips,); -1 for one that meets no other chip.
+            works: whether the zone does anything, (zones,).
+        """
+        if self.count == self.chips:
+            return group
+        busy = np.bincount(self.chip, works)
+        here = np.where(busy > 0, works, np.arange(self.count) < self.chips)
+        # Numbers of chips alone come behind those of groups.
+        alone = np.where(busy > 1, group.max(initial=-1) + 1 + np.arange(self.chips), -1)
+        return np.where(here, np.where(group < 0, alone, group)[self.chip], -1)
 
     @cached_property
     def _order(self) -> Integers:
@@ -72,5 +105,11 @@ def zones_of(target: Target, tiles: int) -> Zones:
         tiles: as many as there are, or more: a program that does not fit may name tiles behind
             those of the last chip. They count as tiles of the last one.
     """
-    chip = np.arange(target.chips)
-    return Zones(chip, np.minimum(np.arange(tiles) // target.tiles_per_chip, target.chips - 1))
+    every = np.arange(tiles)
+    chips = np.arange(target.chips)
+    zone = np.minimum(every // target.tiles_per_chip, target.chips - 1)
+    if not target.io_tiles:
+        return Zones(chips, zone)
+    place = every - zone * target.tiles_per_chip
+    is_io = (target.tiles_per_chip - target.io_tiles <= place) & (place < target.tiles_per_chip)
+    return Zones(np.tile(chips, 2), np.where(is_io, zone + target.chips, zone))

@@ -142,7 +142,7 @@ def totals(prices: Sequence[SuperstepPrice]) -> Totals:
 
 @dataclass(frozen=True)
 class ChipPrice:
-    """What a chip does in a run.
+    """What a clock zone does in a run: a chip, or the I/O tiles of one.
 
     Attributes:
         busy: its cycles of sync, exchange and compute.
@@ -155,7 +155,7 @@ class ChipPrice:
 
     @property
     def waiting_cycles(self) -> int:
-        """The cycles in which it waits for other chips."""
+        """The cycles in which it waits for other zones."""
         return self.end - self.busy.total
 
 
@@ -165,11 +165,16 @@ class ProgramPrice:
 
     Attributes:
         steps: in the order of the text.
-        chips: what each chip does, as many as there are.
+        zones: what each clock zone does: each chip, and then the I/O tiles of each chip.
     """
 
     steps: tuple[StepPrice, ...]
-    chips: tuple[ChipPrice, ...]
+    zones: tuple[ChipPrice, ...]
+
+    @property
+    def chips(self) -> tuple[ChipPrice, ...]:
+        """What each chip does beside its I/O tiles, as many as there are."""
+        return tuple(each for k, each in enumerate(self.zones) if each.chip == k)
 
     @property
     def supersteps(self) -> tuple[SuperstepPrice, ...]:
@@ -177,9 +182,22 @@ class ProgramPrice:
         return tuple(each.price for each in self.steps)
 
     @property
+    def remote_cycles(self) -> tuple[int, int]:
+        """The cycles of loads from remote memory and stores to it in a run, and those of them that
+        are hidden: they are not on the critical path."""
+        remote = [each.price for each in self.steps if _is_remote(each.step)]
+        cycles = sum(each.times * each.cycles for each in remote)
+        return cycles, cycles - sum(each.critical.total for each in remote)
+
+    @property
     def cycles(self) -> int:
         """The cycles of a run: until the last chip is done."""
         return totals(self.supersteps).cycles
+
+
+def _is_remote(step: SuperstepOp) -> bool:
+    """Whether a superstep loads from remote memory or stores to it."""
+    return any(isinstance(op, LoadOp | StoreOp) for op in step.body.block.ops)
 
 
 @dataclass(frozen=True, eq=False)
@@ -428,8 +446,8 @@ def _advance(step: SuperstepOp, charge: Charge, target: Target, zones: Zones) ->
     total = exchange + charge.compute
     tile = zones.first_with_most(total)
     sync = sync_of(step)
-    group = groups_of(sync, target.chips)[zones.chip]
     works = zones.most(total + charge.traffic.received + charge.traffic.sent) > 0
+    group = zones.meeting(groups_of(sync, target.chips), works)
     takes_part = works | (group >= 0)
     if not takes_part.any():
         takes_part[:] = True
@@ -511,7 +529,7 @@ class Charge:
         traffic: what tiles send each other.
         compute: cycles.
         crowded: further cycles if all indices of a lookup name rows of the tile.
-        remote: bytes that the tile's chip moves from remote memory and to it.
+        remote: bytes that the tile's zone moves from remote memory and to it.
     """
 
     traffic: Traffic
@@ -575,17 +593,20 @@ def charge_vertices(
 def charge_remote(
     op: LoadOp | StoreOp, variables: Mapping[str, Variable], target: Target, charge: Charge
 ) -> None:
-    """Add the bytes that each chip moves from remote memory or to it.
+    """Add the bytes that each zone moves from remote memory or to it.
 
     A chip moves the elements that its tiles hold. Those that several of its tiles hold cross its
-    link once. Raises InputError for an unknown variable.
+    link once. A chip has one link, so its I/O tiles wait for what goes to other tiles directly, but
+    not the other way round. Raises InputError for an unknown variable.
     """
     variable = moved_variable(op, variables)
     cells = np.zeros(len(charge.remote), np.int64)
     cells[variable.placed.tiles.rows] = block_sizes(variable.placed) * variable.dtype.itemsize
-    chip = np.arange(len(cells)) // target.tiles_per_chip
-    own = np.bincount(chip, cells).astype(np.int64)
-    charge.remote[:] += np.minimum(own, variable.tensor_bytes)[chip]
+    zones = zones_of(target, len(cells))
+    own = np.bincount(zones.of_tile, cells, zones.count).astype(np.int64)
+    moved = np.minimum(own, variable.tensor_bytes)
+    moved[zones.chips :] += moved[zones.chip[zones.chips :]]
+    charge.remote[:] += moved[zones.of_tile]
 
 
 def charge_copy(

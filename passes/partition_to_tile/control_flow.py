@@ -16,12 +16,10 @@ from ...dialects import control, tile
 from ...dialects.host import host_names
 from ...dialects.partition import PartitionTensor, partition_type
 from ...dialects.placement import keep_placement
-from ...ir.upstream import ModuleOp
 from ...ir.well_known import ENTRY
 from ..analysis.carried_in_place import Loop, carried_in_place
-from ..plans.planned import TARGET, target_of
 from .conversion import Signature, ToTile
-from .io_tiles import IoTiles
+from .io_tiles import give, take
 from .states import copy_old_values
 
 # Functions
@@ -77,30 +75,22 @@ def _run(op: func.FuncOp, new: ToTile) -> None:
     """Convert the body of @main, between the inputs and the outputs of a run."""
     parameters = new.functions[ENTRY].parameters
     names = host_names(op, "arg_names", len(parameters))
-    aside = _io_tiles(op)
+    aside = new.aside
     for host, variable in zip(names, parameters, strict=True):
         if aside is None:
             new.add(tile.InputOp(host, variable, new.types[variable].tensor))
         else:
-            aside.take(host, variable, new)
+            take(aside, host, variable, new)
     copy_old_values(None, new)
     last = new.convert_body(op.body.block)
     new.source = op
     names = host_names(op, "result_names", len(last.operands))
     for host, value in zip(names, last.operands, strict=True):
+        tensor = partition_type(value).tensor
         if aside is None:
-            new.add(tile.OutputOp(new.where[value], host, partition_type(value).tensor))
+            new.add(tile.OutputOp(new.where[value], host, tensor))
         else:
-            aside.give(new.where[value], host, new)
-
-
-def _io_tiles(op: func.FuncOp) -> IoTiles | None:
-    """The tiles that the program's machine keeps aside; None if there are none."""
-    module = op.parent_op()
-    if not isinstance(module, ModuleOp) or TARGET not in module.attributes:
-        return None
-    target = target_of(module)
-    return IoTiles(target) if target.io_tiles else None
+            give(aside, new.where[value], host, tensor, new)
 
 
 def convert_call(op: func.CallOp, new: ToTile) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.ir import OpResult, SSAValue
 
+from ...backends.target import Target
 from ...dialects import control, tile
 from ...dialects.blob_attr import BlobAttr
 from ...dialects.partition import PartitionTensor, partition_type
@@ -30,6 +31,20 @@ class Signature:
     results: list[str]
 
 
+@dataclass
+class IoTiles:
+    """The tiles that a machine keeps aside, and what lies there (see io_tiles.py).
+
+    Attributes:
+        end: the address behind the last variable for the host.
+        loaded: the variables into which states are loaded.
+    """
+
+    target: Target
+    end: int = 0
+    loaded: set[str] = field(default_factory=set[str])
+
+
 class ToTile(Conversion):
     """A program at tile, while it is made.
 
@@ -43,6 +58,7 @@ class ToTile(Conversion):
         written: the variables in which values are computed, if not in ones of their own.
         before: the variables with the old values of states, by the name of the state.
         remote: the states in remote memory, by name.
+        aside: the I/O tiles of the machine; None if it has none.
         began: the loop of runs whose iterations begin with these old values; None if the run does.
     """
 
@@ -57,6 +73,7 @@ class ToTile(Conversion):
         self.written: dict[SSAValue, str] = {}
         self.before: dict[str, str] = {}
         self.remote: dict[str, tile.RemoteOp] = {}
+        self.aside: IoTiles | None = None
         self.began: dict[str, control.RepeatOp | None] = {}
 
     # Variables

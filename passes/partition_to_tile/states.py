@@ -16,6 +16,7 @@ from ...ir.upstream import ModuleOp
 from ...ir.well_known import ENTRY
 from ..analysis.states_in_place import loaded_first, states_in_place
 from .conversion import ToTile
+from .io_tiles import load, store
 
 
 def convert_state(op: partition.StateOp, new: ToTile) -> None:
@@ -43,7 +44,7 @@ def convert_load(op: partition.LoadOp, new: ToTile) -> None:
     if state in new.before:
         new.copy(old, variable)
     else:
-        new.add(tile.LoadOp(state, variable, new.remote[state].tensor))
+        _load(state, variable, new)
 
 
 def convert_store(op: partition.StoreOp, new: ToTile) -> None:
@@ -51,9 +52,20 @@ def convert_store(op: partition.StoreOp, new: ToTile) -> None:
     to remote memory becomes `tile.store @x -> @w`."""
     state, value = op.state.string_value(), new.where[op.value]
     if state in new.remote:
-        new.add(tile.StoreOp(value, state, new.remote[state].tensor))
+        if new.aside is None:
+            new.add(tile.StoreOp(value, state, new.remote[state].tensor))
+        else:
+            store(new.aside, value, state, new)
     else:
         new.copy(value, state)
+
+
+def _load(state: str, variable: str, new: ToTile) -> None:
+    """Load a state from remote memory into a variable."""
+    if new.aside is None:
+        new.add(tile.LoadOp(state, variable, new.remote[state].tensor))
+    else:
+        load(new.aside, state, variable, new)
 
 
 def convert_constant(op: partition.ConstantOp, new: ToTile) -> None:
@@ -94,6 +106,6 @@ def copy_old_values(run: control.RepeatOp | None, new: ToTile) -> None:
         if new.began[state] is not run:
             continue
         if state in new.remote:
-            new.add(tile.LoadOp(state, variable, new.remote[state].tensor))
+            _load(state, variable, new)
         else:
             new.copy(state, variable)

@@ -31,6 +31,9 @@ with deferred(__name__):
 GRAPH = ("vertices", "edges", "connections", "source_edges", "loop_edges", "relayout_elements")
 """The fields of a profile that describe the graph."""
 
+REMOTE = ("remote_cycles", "remote_hidden_cycles")
+"""The fields of a profile that say how long loads from remote memory and stores to it take."""
+
 
 class Analyses:
     """The size and the price of a program, and a proof of its addresses.
@@ -124,6 +127,7 @@ class Analyses:
             **(_numbers(self.reported, GRAPH) or self._graph()),
             **vars(totals(prices)),
             "by_chip": [_of_chip(each) for each in whole.chips],
+            **dict(zip(REMOTE, whole.remote_cycles, strict=True)),
             **self._host(totals(prices).cycles),
             **self._feeding(totals(prices).cycles),
             "phases": self._by_phase(prices),

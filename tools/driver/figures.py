@@ -40,7 +40,8 @@ def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
             f"in, {profile['host_output_bytes']:,} out",
         ),
         ("items", items_text(profile)),
-        ("fullest tile", f"{profile['max_tile_bytes']:,} bytes{_remote(profile)}"),
+        ("fullest tile", f"{profile['max_tile_bytes']:,} bytes"),
+        *_remote(profile),
         ("seconds", ", ".join(f"{stage} {s:.2f}" for stage, s in seconds.items())),
     ]
 
@@ -61,10 +62,13 @@ def items_text(profile: Mapping[str, Any]) -> str:
     )
 
 
-def _remote(profile: Mapping[str, Any]) -> str:
-    """The bytes in remote memory, in words; "" if there are none."""
-    size = profile["remote_bytes"]
-    return f"; {size:,} bytes of states in remote memory" if size else ""
+def _remote(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The states in remote memory and the cycles of their transfers; nothing if there are none."""
+    size, hidden = profile["remote_bytes"], profile["remote_hidden_cycles"]
+    if size:
+        behind = f", {hidden:,} of them hidden" if hidden else ""
+        moved = f"moved in {profile['remote_cycles']:,} cycles"
+        yield "remote memory", f"{size:,} bytes of states, {moved}{behind}"
 
 
 def _chips(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

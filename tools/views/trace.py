@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, cast
 
+import numpy as np
 from xdsl.dialects.func import CallOp
 
+from ...backends.clocks.zones import zones_of
 from ...backends.prices.price import StepPrice, step_prices
 from ...backends.prices.price_operations import OperationPrice
 from ...backends.target import Target
@@ -27,7 +29,8 @@ loops are left out.
 """
 
 PROCESS = 1
-"""The first chip. Each of the others is a process of its own, in order."""
+"""The first chip. Each of the others is a process of its own, in order, and then the I/O tiles of
+each chip."""
 
 STEPS = 1
 """The row of the supersteps and their phases. The later rows are for operations."""
@@ -44,8 +47,8 @@ def trace_text(exe: Executable, lines: Mapping[str, str] = MappingProxyType({}))
     phase run on different tiles at the same time, so each has its own row; its slice is as long as
     the time of the tile that is busy longest with it. Times are the cycles in the program's price,
     divided by the target's clock. Each chip is a process with supersteps of its own, and with
-    slices in which it waits for other chips. Operations stand below the chip on which their
-    superstep takes longest.
+    slices in which it waits for other chips. I/O tiles are a process, too. Operations stand below
+    the chip or the I/O tiles on which their superstep takes longest.
 
     Args:
         lines: what lines of the model's source say, by file and line, such as net.py:12.
@@ -90,15 +93,16 @@ class _Trace:
 
     def events(self) -> Iterator[Event]:
         """All events: the names of the rows, and then the slices in order."""
-        label, chips, tiles = self.target.spelling(), self.target.chips, self.target.tiles_per_chip
+        label, zones = self.target.spelling(), zones_of(self.target, self.target.tiles)
+        tiles = np.bincount(zones.of_tile)
         operations = max((len(each) for each in self.operations.values()), default=0)
-        for chip in range(chips):
-            where = f", chip {chip}" if chips > 1 else ""
-            yield _named("process_name", PROCESS + chip, 0, f"{label}{where}: {tiles:,} tiles")
-            yield _named("thread_name", PROCESS + chip, STEPS, "supersteps")
+        for zone in range(zones.count):
+            where = ", ".join(filter(None, (label, zones.name(zone))))
+            yield _named("process_name", PROCESS + zone, 0, f"{where}: {tiles[zone]:,} tiles")
+            yield _named("thread_name", PROCESS + zone, STEPS, "supersteps")
             for row in range(operations):
                 name = f"operations {row + 1}"
-                yield _named("thread_name", PROCESS + chip, STEPS + 1 + row, name)
+                yield _named("thread_name", PROCESS + zone, STEPS + 1 + row, name)
         for each in self.executions:
             yield from self._skipped(each) if isinstance(each, Skipped) else self._step(each)
 
@@ -107,8 +111,8 @@ class _Trace:
             name, what = f"call of @{each.loop.callee.string_value()}", "call"
         else:
             name, what = f"{each.iterations:,} more iterations of the loop", "loop"
-        for chip, start, end in zip(each.zones, each.starts, each.ends, strict=True):
-            row = int(chip), STEPS
+        for zone, start, end in zip(each.zones, each.starts, each.ends, strict=True):
+            row = int(zone), STEPS
             yield self._slice(
                 name, what, row, int(start), int(end - start), **{what: place(each.loop)}
             )
@@ -119,14 +123,14 @@ class _Trace:
         more = {"node": found.origin, **self._source(found.line)}
         if execution.iterations:
             more["turn"] = ", ".join(str(each + 1) for each in execution.iterations)
-        busiest = found.busiest_tile // self.target.tiles_per_chip
-        for at, chip in enumerate(execution.zones.tolist()):
+        busiest = zones_of(self.target, self.target.tiles).of_tile[found.busiest_tile]
+        for at, zone in enumerate(execution.zones.tolist()):
             arrives, start = int(execution.arrives[at]), int(execution.starts[at])
             sync, exchanging, computing = (
-                int(each[chip])
+                int(each[zone])
                 for each in (advance.sync_cycles, advance.exchange_cycles, advance.compute_cycles)
             )
-            row, tile = (chip, STEPS), int(advance.tile[chip])
+            row, tile = (zone, STEPS), int(advance.tile[zone])
             if start > arrives:
                 yield self._slice(WAIT, WAIT, row, arrives, start - arrives)
             whole = sync + exchanging + computing
@@ -140,9 +144,9 @@ class _Trace:
                 yield self._slice(EXCHANGE, EXCHANGE, row, exchange, exchanging, **moved)
             if computing:
                 yield self._slice(COMPUTE, COMPUTE, row, compute, computing)
-            if chip == busiest:
+            if zone == busiest:
                 for k, each in enumerate(self.operations[execution.step]):
-                    here = chip, STEPS + 1 + k
+                    here = zone, STEPS + 1 + k
                     yield from self._operation(each, here, exchange, compute, start + whole)
 
     def _operation(
@@ -151,7 +155,7 @@ class _Trace:
         """The slices of an operation on its busiest tile.
 
         Args:
-            row: the chip, and the row of the operation.
+            row: the clock zone, and the row of the operation.
             exchange, compute: the start of each phase on the superstep's busiest tile.
             end: of the superstep.
         """

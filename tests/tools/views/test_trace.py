@@ -95,6 +95,15 @@ def test_each_chip_is_a_process_and_waits_for_words_of_others(tmp_path: Path):
     assert exe.profile["cycles"] == max(each["end"] for each in exe.profile["by_chip"])
 
 
+def test_io_tiles_are_a_process_beside_their_chip():
+    exe = compile_model(convolutions(), "tiny:5", io_tiles=1, remote=("*",))
+    found = slices(trace_text(exe))
+    assert {each["pid"] for each in found} == {1, 2}
+    loads = [each for each in found if each["name"].startswith("remote")]
+    assert loads
+    assert {each["pid"] for each in loads} == {2}
+
+
 def no_number(text: str) -> None:
     raise AssertionError(f"{text} is not JSON")
 

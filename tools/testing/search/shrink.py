@@ -309,17 +309,18 @@ def simpler(sketch: Sketch) -> Iterator[Sketch]:
 
 def smaller_machines(spelling: str) -> Iterator[str]:
     """Spellings of machines with fewer tiles, or without changes to the preset machine."""
-    machine, comma, changes = spelling.partition(",")
-    preset, colon, count = machine.partition(":")
+    plain, comma, changes = spelling.partition(",")
+    preset, colon, count = plain.partition(":")
     if changes:
-        yield machine
+        yield plain
     if not (colon and count.isdecimal()):
         return
     tiles = int(count)
     # Chips have the same number of tiles each.
-    chips = machine_of(spelling).chips
+    machine = machine_of(spelling)
+    chips, aside = machine.chips, machine.io_tiles
     for fewer in dict.fromkeys((*FEW, tiles // 2, tiles - 1)):
-        if 0 < fewer < tiles and fewer % chips == 0:
+        if chips * aside < fewer < tiles and fewer % chips == 0:
             yield f"{preset}:{fewer}{comma}{changes}"
 
 

@@ -83,6 +83,7 @@ def test_without_time_the_program_is_said_to_be_larger_than_it_could_be(
         ("tiny:1", []),
         ("tiny:3", ["tiny:1", "tiny:2"]),
         ("tiny:8,workers=1", ["tiny:8", "tiny:1,workers=1", "tiny:2,workers=1"]),
+        ("tiny:3,io_tiles=1", ["tiny:3", "tiny:2,io_tiles=1"]),
         ("tiny", []),
     ],
 )
