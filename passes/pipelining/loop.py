@@ -190,7 +190,8 @@ class PipelinedLoop:
                 looked_up.append((value, argument, nn.shape_of(argument)[0]))
             else:
                 outline.bind(value, argument)
-        for slots in sorted({*([0] if counted else []), *(each for *_, each in looked_up)}):
+        needed: set[int] = {each for *_, each in looked_up} | ({0} if counted else set())
+        for slots in sorted(needed):
             count = Kept("count", None, chip, stage, slots)
             turn = self._count(outline, count, reads)
             writes.append((count,))
