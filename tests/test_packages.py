@@ -76,7 +76,7 @@ OF_SEVERAL = {
     "tools/debug": ("overflow",),
     "tools/driver": (
         *("dropout_training", "kept_lengths", "recurrent_training", "second_front_end"),
-        *("threads", "torch"),
+        *("stateful_pipelines", "threads", "torch"),
     ),
     "tools/driver/extensions": ("machine_parts",),
     "tools/importers/onnx": ("exports",),
@@ -88,7 +88,7 @@ OF_SEVERAL = {
     "tools/views/report": ("chips_page", "health_page", "page_data"),
     "tools/views/scan": ("large",),
     "tools/workshop/learning": ("learning",),
-    "tools/workshop/transformers": ("transformers",),
+    "tools/workshop/transformers": ("placements", "transformers"),
 }
 """The tests of what several modules do together, by folder. Each says in its first line what that
 is. Every other test has the name of a module, or of a folder, of the folder of abele that it is in.
