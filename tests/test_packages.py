@@ -64,7 +64,7 @@ OF_SEVERAL = {
     "backends/evaluate": ("levels",),
     "backends/host": ("forms", "generated_programs", "without_kernels"),
     "backends/links": ("programs",),
-    "backends/prices": ("remote",),
+    "backends/prices": ("io_tiles", "remote"),
     "dialects": ("round_trip",),
     "ir": ("writers",),
     "ir/rules": ("rules_keep_values",),
