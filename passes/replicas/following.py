@@ -233,13 +233,16 @@ def _axes(dims: Spans, access: AccessMap) -> Spans:
 def in_shape(spans: Spans, shape: tuple[int, ...], other: tuple[int, ...]) -> Spans:
     """The axes that span samples after a reshape.
 
-    An axis that lies behind others that it is merged with is lost.
+    An axis that lies behind others that it is merged with is lost, and so is each axis of a tensor
+    without elements.
 
         4 samples along [4, 6] as [2, 12]: 2 along the first axis, 2 along the second
         24 samples along [24] as [2, 12]: 2 along the first axis, 12 along the second
     """
     if shape == other or not spans:
         return spans
+    if not prod(shape):
+        return ()
     found: list[Samples] = []
     groups = linear_groups(shape, other)
     for each in spans:
@@ -265,5 +268,10 @@ def batch_dim(space: Space, spans: Spans, replicas: int) -> Samples | None:
     parallel one before a reduction. None if there is none."""
     fit = [each for each in spans if each.count % replicas == 0]
     kept = [each for each in fit if space.dims[each.along].kind == "parallel"]
-    merged = [each for each in fit if space.dims[each.along].kind == "reduction"]
+    merged = [
+        each
+        for each in fit
+        if space.dims[each.along].kind == "reduction"
+        and space.dims[each.along].size % replicas == 0
+    ]
     return next(iter((*kept, *merged)), None)

@@ -65,10 +65,30 @@ def test_replicas_cut_a_parallel_dimension_before_one_that_is_merged():
     module = module_of(LAYER, context(), z=np.zeros((), np.float32))
     product = next(op for op in module.walk() if isinstance(op, nn.MatMulOp))
     space = product.structure().space
-    both = (Samples(2, 4), Samples(0, 8))
-    assert batch_dim(space, both, 4) == Samples(0, 8)
-    assert batch_dim(space, both[:1], 4) == Samples(2, 4)
-    assert batch_dim(space, both, 3) is None
+    both = (Samples(2, 12), Samples(0, 12))
+    assert batch_dim(space, both, 3) == Samples(0, 12)
+    assert batch_dim(space, both[:1], 3) == Samples(2, 12)
+    assert batch_dim(space, both, 5) is None
+
+
+WINDOWS = """
+func.func @main(%x: tensor<4xf32>) -> tensor<2xf32> {
+  %y = nn.compute(%x) space <[k = 2, d = 3 reduction] (d + k) of [4] -> (k) of [2]>
+      body <identity sum> : (tensor<4xf32>) -> tensor<2xf32>
+  func.return %y : tensor<2xf32>
+}"""
+
+
+def test_a_dimension_that_replicas_cannot_halve_is_not_cut():
+    module = module_of(WINDOWS, context())
+    (op,) = Following(module).follow({0: (0,)}).dims
+    assert isinstance(op, nn.ComputeOp)
+    # Windows of 3 of 4 samples.
+    assert batch_dim(op.structure().space, (Samples(1, 4),), 2) is None
+
+
+def test_a_tensor_without_elements_has_no_samples():
+    assert in_shape((Samples(0, 4),), (4, 0), (0, 4)) == ()
 
 
 LOOP = """

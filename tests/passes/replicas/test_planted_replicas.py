@@ -13,6 +13,7 @@ from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes import replicate
 from abele.passes.gradients.emit import Emitter
 from abele.passes.replicas.rounds import METHODS, Method, summed
+from abele.passes.replicas.written import replicas_of
 from abele.passes.replicate import Replicate
 from abele.tools.testing import Miscompiled, check_pass
 from abele.tools.testing.search.contracts import with_apply
@@ -24,6 +25,9 @@ Sum = Callable[[Emitter, SSAValue, Method], SSAValue]
 
 def shared(ctx: Context, op: ModuleOp) -> None:
     """Share the batch of a program among as many replicas as it can, merging sums in some way."""
+    if replicas_of(op) > 1:
+        # The kit has shared it already.
+        return
     way = METHODS[len(str(op)) % len(METHODS)]
     for replicas in (4, 2):
         try:

@@ -10,16 +10,19 @@ from ....ir.support.errors import DoesNotFit
 from ....ir.upstream import ModulePass
 from .decisions import lower
 from .program import Program
+from .replicas import shared
 
 
 def at_level(program: Program, level: str) -> Program | None:
     """A generated program of nn, lowered to a level by random decisions.
 
-    The seed of its sketch seeds the decisions. Returns None if the program does not fit its
-    machine.
+    Some programs for several chips are shared among replicas first. The seed of its sketch seeds
+    the decisions. Returns None if the program does not fit its machine.
     """
-    if level == NN.name or program.sketch is None:
+    if program.sketch is None:
         return program
+    if level == NN.name:
+        return shared(program)
     try:
         return lowered(program, level, Random(program.sketch.seed))
     except DoesNotFit:
@@ -27,8 +30,11 @@ def at_level(program: Program, level: str) -> Program | None:
 
 
 def lowered(program: Program, level: str, random: Random) -> Program:
-    """A program of nn, lowered to a level by random decisions. Raises DoesNotFit."""
-    module = program.module.clone()
+    """A program of nn, lowered to a level by random decisions. Raises DoesNotFit.
+
+    Replicas are among the decisions: the source of what is returned has none.
+    """
+    module = shared(program).module.clone()
     lower(module, level, program.target, random)
     return Program(
         module,

@@ -125,6 +125,9 @@ CHIPS = (1, 1, 1, 2, 4)
 """The chips of a machine, where they divide its tiles; a number that is listed twice is drawn twice
 as often."""
 
+WIDENED = 2
+"""One of so many machines gets further tiles where chips do not divide those that it has."""
+
 IO_EVERY = 7
 """One of so many machines of a chip keeps a tile aside for the host."""
 
@@ -184,14 +187,18 @@ def random_sketch(random: Random, max_ops: int = 5) -> Sketch:
 
 
 def _with_chips(sketch: Sketch) -> Sketch:
-    """The sketch for a machine with the same tiles, on one chip or on several.
+    """The sketch for a machine with the same tiles or a few more, on one chip or on several.
 
     The number of chips follows from the seed of the values, so that programs do not change.
     """
     chips = CHIPS[sketch.seed % len(CHIPS)]
-    if chips == 1 or machine_of(sketch.target).tiles % chips:
+    tiles = machine_of(sketch.target).tiles
+    wide = -(-tiles // chips) * chips
+    if chips == 1 or (tiles != wide and (sketch.seed % WIDENED or is_long(sketch))):
         return sketch
-    return replace(sketch, target=f"{sketch.target},links.topology=ladder,links.chips={chips}")
+    _, comma, settings = sketch.target.partition(",")
+    links = f"links.topology=ladder,links.chips={chips}"
+    return replace(sketch, target=f"tiny:{wide}{comma}{settings},{links}")
 
 
 def _with_io_tiles(sketch: Sketch) -> Sketch:
