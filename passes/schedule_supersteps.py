@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation
 
+from ..backends.prices.price import variables_of
 from ..dialects import tile
 from ..dialects.levels import TILE
 from ..ir.upstream import Context, ModuleOp, ModulePass
+from .analysis.shared_meetings import share_meetings
+from .plans.planned import TARGET, target_of
 
 SUPERSTEP = "superstep"
 """The attribute that numbers an operation's superstep within its block."""
@@ -30,9 +33,12 @@ class _Step:
 class ScheduleSupersteps(ModulePass):
     """Number the supersteps: copies, together with the compute set that follows them.
 
-    tile -> tile. Operations stay in order. No copy reads or writes a variable that another copy of
-    the same superstep writes. Inputs, outputs, loads and stores have supersteps of their own, since
-    those sync with the host. Blocks with operations that are numbered already are left unchanged.
+    tile -> tile. No copy reads or writes a variable that another copy of the same superstep writes.
+    Inputs, outputs, loads and stores have supersteps of their own, since those sync with the host.
+    Blocks with operations that are numbered already are left unchanged.
+
+    Operations stay in order, but for small copies between chips. They move to later ones where they
+    can, together with the operations that follow from what they bring, so chips meet less often.
     """
 
     name = "schedule-supersteps"
@@ -41,9 +47,14 @@ class ScheduleSupersteps(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
-        for block in scheduled_blocks(op):
-            if not any(SUPERSTEP in o.attributes for o in block.ops):
-                _number(block)
+        target = target_of(op) if TARGET in op.attributes else None
+        variables = variables_of(op)
+        for block in [*scheduled_blocks(op)]:
+            if any(SUPERSTEP in o.attributes for o in block.ops):
+                continue
+            if target is not None and target.chips > 1:
+                share_meetings(block, variables, target)
+            _number(block)
 
 
 def scheduled_blocks(op: Operation) -> Iterator[Block]:
