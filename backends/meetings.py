@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from xdsl.ir import Operation
 
-from ..dialects.tile import OUTSIDE, CopyOp, SuperstepOp
+from ..dialects.tile import OUTSIDE, CopyOp, SuperstepOp, SyncOp
 from ..dialects.variable import Variable
 from ..ir.geometry.chip_groups import ChipGroups
 from ..ir.geometry.tiles import Tiles
@@ -18,7 +18,7 @@ from .clocks.section import Components
 from .clocks.syncs import groups_of
 from .fabrics.traffic import Carried
 from .faults import MachineFault
-from .prices.price import copy_overlaps, moved_variable, sync_of
+from .prices.price import copy_overlaps, moved_variable
 from .target import Target
 
 
@@ -87,8 +87,8 @@ def check_meetings(module: ModuleOp, variables: Mapping[str, Variable], target: 
     """
     for step in module.walk():
         if isinstance(step, SuperstepOp):
-            sync = sync_of(step)
-            if sync.chips is not None and sync.chips.last >= target.chips:
+            sync = _sync_of(step)
+            if sync is not None and sync.chips is not None and sync.chips.last >= target.chips:
                 _refuse(step, sync, f"chip {sync.chips.last} of {target.chips}")
             if target.chips > 1:
                 _check_meeting(step, variables, target)
@@ -96,7 +96,8 @@ def check_meetings(module: ModuleOp, variables: Mapping[str, Variable], target: 
 
 def _check_meeting(step: SuperstepOp, variables: Mapping[str, Variable], target: Target) -> None:
     size = target.tiles_per_chip
-    group = groups_of(sync_of(step), target.chips)
+    sync = _sync_of(step)
+    group = np.full(target.chips, -1) if sync is None else groups_of(sync, target.chips)
     for op in step.body.block.ops:
         if isinstance(op, CopyOp):
             source, destination = joined_by(op, variables, size).T
@@ -111,12 +112,21 @@ def _check_meeting(step: SuperstepOp, variables: Mapping[str, Variable], target:
                 _refuse(step, op, f"joins the host and chip {alone[0]}")
 
 
+def _sync_of(step: SuperstepOp) -> SyncOp | None:
+    """The sync that a superstep begins with; None if a text has none."""
+    first = step.body.block.first_op
+    return first if isinstance(first, SyncOp) else None
+
+
 def _refuse(step: SuperstepOp, op: Operation, what: str) -> None:
-    sync = sync_of(step)
-    groups = "" if sync.groups is None else f" of <{sync.groups.text()}>"
+    sync = _sync_of(step)
+    has = "no sync"
+    if sync is not None:
+        groups = "" if sync.groups is None else f" of <{sync.groups.text()}>"
+        has = f'tile.sync "{sync.zone.data}"{groups}'
     raise MachineFault(
-        f"{op.name} at {place(op)}: {what}; superstep @{step.sym_name.data} has tile.sync "
-        f'"{sync.zone.data}"{groups}; need chips that meet at its sync',
+        f"{op.name} at {place(op)}: {what}; superstep @{step.sym_name.data} has {has}; need chips "
+        "that meet at its sync",
         superstep=step.sym_name.data,
         op=op.name,
         node=origin(op),

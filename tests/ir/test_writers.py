@@ -36,6 +36,7 @@ OWN = {
     "tools/workshop/kernel_faults.py": "a temporary file",
     "tools/workshop/lookups.py": "a temporary file",
     "tools/bench/measure.py": "a temporary file",
+    "tools/bench/fidelity/pods/sums.py": "a temporary file",
     "tools/bench/models/bench.py": "a temporary file",
     "tools/workshop/planning.py": "a temporary file",
     "tools/workshop/recurrent.py": "a temporary file",

@@ -69,7 +69,7 @@ def test_a_wrong_bit_of_a_plain_run_makes_bisection_blame_the_kernel_and_no_pass
     assert not verdict.passed
     assert verdict.index is None
     assert PLACES[variable] in verdict.text
-    assert "nothing is wrong after any of 16 passes in runs without kernels" in verdict.text
+    assert "nothing is wrong after any of 17 passes in runs without kernels" in verdict.text
 
 
 def test_a_kernel_that_is_wrong_once_it_is_warm_is_found(path):

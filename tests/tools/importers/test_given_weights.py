@@ -200,7 +200,7 @@ def test_dumps_of_all_levels_take_weights(tmp_path: Path):
     given = {"fc.weight": NEW["fc.weight"]}
     compile_model(model, "tiny:4", dump_ir=tmp_path / "stages")
     found = run(model, weights=given, partial_weights=True)
-    for name in ("11-convert-nn-to-partition", "14-allocate", "16-convert-tile-to-exchange"):
+    for name in ("12-convert-nn-to-partition", "15-allocate", "17-convert-tile-to-exchange"):
         path = tmp_path / "stages" / f"{name}.mlir"
         exe = compile_model(path, cache=False, weights=given, partial_weights=True)
         np.testing.assert_array_equal(exe.run({"x": X})["y"], found)

@@ -118,7 +118,7 @@ def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:
     """
     decide_groups(module, random)
     with FusedGroups(module):
-        parts = Parts(module, target, Part(target))
+        parts = Parts(module, target.computing, Part(target.computing))
         for op in module.walk():
             _decide_plan(op, parts.around(op), random)
     module.attributes[TARGET] = StringAttr(target.spelling())
@@ -439,8 +439,11 @@ def _home(type_: PartitionTensor, target: Target, random: Random) -> PartitionTe
 
 
 def random_layout(shape: Sequence[int], target: Target, random: Random) -> Layout:
-    """A random layout of a tensor, split along its axes. Each element has one owner."""
-    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
+    """A random layout of a tensor, split along its axes. Each element has one owner.
+
+    It leaves out I/O tiles.
+    """
+    dims, target = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape)), target.computing
     split = _split(dims, target.tiles, None, random)
     access = identity_map(tuple(range(len(dims))), tuple(shape))
     plan = Plan(split, _order(len(dims), random), _first_tile(split, target, random))
@@ -478,7 +481,9 @@ def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> N
     room = target.usable_bytes_per_tile
     for i in range(len(variables)):
         top = min(room - int(boxes.size[i]), 4096)
-        if top < 0 or random.random() >= ADDRESSED or is_given[i]:
+        # What has an address on I/O tiles keeps it between runs, so none is drawn there.
+        on_io_tiles = variables[i].placed.tiles.end > target.computing.tiles
+        if top < 0 or random.random() >= ADDRESSED or is_given[i] or on_io_tiles:
             continue
         address[i] = random.choice((0, random.randrange(0, top + 1, ALIGNMENT)))
         is_given[i] = not len(boxes.hit(i, np.flatnonzero(is_given), address))
@@ -608,7 +613,7 @@ class PlanAtRandom(ModulePass):
         target = resolve_target(self.target)
         decide_groups(op, Random(f"{self.seed} groups"))
         with FusedGroups(op):
-            parts = Parts(op, target, Part(target))
+            parts = Parts(op, target.computing, Part(target.computing))
             for each in op.walk():
                 random = Random(f"{self.seed} {each.name} {origin(each)}")
                 _decide_plan(each, parts.around(each), random)

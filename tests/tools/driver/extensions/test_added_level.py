@@ -131,9 +131,9 @@ def test_opt_lists_the_level_and_stops_and_continues_there(
     stages, text = tmp_path / "stages", tmp_path / "wave.mlir"
     compiled = ("compile", model, "-o", tmp_path / "p.abele", "--target", TARGET)
     assert abele(*compiled, "--dump-ir", stages, *load).exit_code == 0
-    partition = stages / "11-convert-nn-to-partition.mlir"
-    assert "wave.together" in (stages / "12-convert-partition-to-wave.mlir").read_text()
-    assert "wave.together" not in (stages / "13-convert-wave-to-tile.mlir").read_text()
+    partition = stages / "12-convert-nn-to-partition.mlir"
+    assert "wave.together" in (stages / "13-convert-partition-to-wave.mlir").read_text()
+    assert "wave.together" not in (stages / "14-convert-wave-to-tile.mlir").read_text()
     assert abele("opt", partition, "-p", "wave", "-o", text, *load).exit_code == 0
     assert "wave.together" in text.read_text()
     continued = abele("opt", text, "-p", "tile,exchange", *load)
@@ -202,7 +202,7 @@ def test_bisect_says_between_which_passes_a_level_cannot_run(model: str, tmp_pat
     late = write(tmp_path, "late.py", LATE.replace(*wrong))
     found = abele("bisect", model, "--target", TARGET, "--load", late)
     assert found.exit_code == 1
-    assert found.output.startswith("pass 'drop-fences' (14 of 18)")
+    assert found.output.startswith("pass 'drop-fences' (15 of 19)")
     assert "or a pass since 'convert-tile-to-late': no run in between" in found.output
 
 
@@ -213,14 +213,14 @@ def test_bisect_says_between_which_passes_a_level_cannot_run(model: str, tmp_pat
             "half",
             HALF,
             ("LocatingWalker(FromHalf()).rewrite_module(op)", "pass"),
-            "pass 'lower-halves' (11 of 18): leaves half.of at scale: plan-splits takes modules of "
+            "pass 'lower-halves' (12 of 19): leaves half.of at scale: plan-splits takes modules of "
             "nn\n",
         ),
         (
             "late",
             LATE,
             ("isinstance(each, FenceOp)", "False"),
-            "pass 'drop-fences' (14 of 18): leaves late.fence at unknown line in @main: "
+            "pass 'drop-fences' (15 of 19): leaves late.fence at unknown line in @main: "
             "schedule-supersteps takes modules of tile\n",
         ),
     ],
@@ -258,7 +258,7 @@ def test_an_evaluator_computes_an_operation_on_arrays(model: str, tmp_path: Path
 def test_a_wrong_conversion_differs_from_the_evaluator(model: str, tmp_path: Path):
     half = write(tmp_path, "half.py", HALF.replace("FACTOR = 0.5", "FACTOR = 0.25"))
     found = abele("bisect", model, "--target", TARGET, "--load", half)
-    assert found.output.startswith("pass 'lower-halves' (11 of 18): output 'y' is off by")
+    assert found.output.startswith("pass 'lower-halves' (12 of 19): output 'y' is off by")
     assert "rewrite 1 of 1: FromHalf (half.py:" in found.output
 
 

@@ -73,7 +73,8 @@ class GradientsOfTwice(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         Differentiate().apply(ctx, op)
-        (main,) = (each for each in op.ops if isinstance(each, FuncOp))
+        functions = (each for each in op.ops if isinstance(each, FuncOp))
+        (main,) = (each for each in functions if each.sym_name.data == "main")
         last = main.body.block.last_op
         assert last is not None
         names = main.attributes["result_names"].data
