@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 
 from ..dialects import control, nn
 from ..dialects.levels import NN, STAGED
+from ..dialects.placement import MOST
 from ..ir.edit import Edit, source_at
 from ..ir.geometry.pipeline import Pipeline, ScheduleName
 from ..ir.provenance import place
@@ -61,9 +62,11 @@ class PipelineStages(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module.
 
-        Raises InputError for a value that flows to an earlier stage, and for fewer micro-batches
-        than are in work at once.
+        Raises InputError for a value that flows to an earlier stage, for fewer micro-batches than
+        are in work at once, and for less than one replica.
         """
+        if not 1 <= self.replicas <= MOST:
+            raise InputError(f"replicas {self.replicas}; need 1 to {MOST}")
         main = entry_of(op)
         if main is None or not may_rewrite():
             return
@@ -82,7 +85,9 @@ class PipelineStages(ModulePass):
         scopes = [*loops.values()] or [Scope(main.body.block)]
         for scope in scopes:
             scope.complete()
-        chips = stage_chips(module, max(scope.number for scope in scopes))
+        named = (stage_of(each) for each in operations_of(main.body.block))
+        count = max((stage + 1 for stage in named if stage is not None), default=0)
+        chips = stage_chips(module, max(count, *(scope.number for scope in scopes)))
         apart, names = max(chips) + 1, names_of(module)
         if not loops:
             for each, stage in scopes[0].stages.items():

@@ -90,6 +90,10 @@ class PipelinedLoop:
             their chips.
         types: the type of what is kept.
         initial: what is kept before the first cycle, where that matters.
+        homes: for each carried value, the stage that gives it its next value.
+        flows: the chips that read each value which crosses a border of stages, each with the stages
+            there that do.
+        crossing: these values, for each stage that makes some.
     """
 
     main: FuncOp
@@ -105,10 +109,15 @@ class PipelinedLoop:
     initial: dict[Kept, SSAValue] = field(default_factory=dict[Kept, SSAValue])
     steps: list[Step] = field(default_factory=list[Step])
 
+    def __post_init__(self) -> None:
+        self.homes = [self.scope.made[value] for value in self.scope.carried]
+        self.flows = self._flows()
+        self.crossing: list[list[SSAValue]] = [[] for _ in self.chips]
+        for value in self.flows:
+            self.crossing[self.scope.made[value]].append(value)
+
     def run(self) -> None:
         """Replace the loop."""
-        self.flows = self._flows()
-        self.homes = [self.scope.made[value] for value in self.scope.carried]
         count = self.loop.iterations
         emit = Emitter(self.edit, self.loop, self.main, STEP)
         by_stage: list[list[Operation]] = [[] for _ in self.chips]
@@ -116,9 +125,10 @@ class PipelinedLoop:
             by_stage[stage].append(op)
         order = {op: i for i, op in enumerate(self.scope.block.ops)}
         for stage, ops in enumerate(by_stage):
-            self._stage(stage, sorted(ops, key=order.__getitem__))
-        for made in range(len(self.chips)):
-            for chip in dict.fromkeys(self.chips):
+            if ops:
+                self._stage(stage, sorted(ops, key=order.__getitem__))
+        for made, values in enumerate(self.crossing):
+            for chip in sorted({chip for value in values for chip in self.flows[value]}):
                 self._stash(made, chip)
         for kept in (k for step in self.steps for k in step.reads if isinstance(k, Kept)):
             if kept.kind == "count" and kept not in self.initial:
@@ -127,23 +137,20 @@ class PipelinedLoop:
 
     # What flows between stages
 
-    def _flows(self) -> dict[tuple[SSAValue, int], tuple[int, list[int]]]:
-        """For each value that crosses a border of stages, and each chip that reads it: the stage
-        that makes it, and those that read it."""
-        found: dict[tuple[SSAValue, int], tuple[int, list[int]]] = {}
+    def _flows(self) -> dict[SSAValue, dict[int, set[int]]]:
+        """The chips that read each value which crosses a border of stages, each with the stages
+        there that do."""
+        found: dict[SSAValue, dict[int, set[int]]] = {}
         for op, stage in self.scope.stages.items():
             for value in read_by(op):
-                made = self.scope.made.get(value)
-                if made is not None and made != stage:
-                    _, readers = found.setdefault((value, self.chips[stage]), (made, []))
-                    if stage not in readers:
-                        readers.append(stage)
+                if self.scope.made.get(value, stage) != stage:
+                    found.setdefault(value, {}).setdefault(self.chips[stage], set()).add(stage)
         return found
 
     def _slots(self, value: SSAValue, chip: int) -> int:
         """The slots of the stash of a value on a chip."""
-        made, readers = self.flows[value, chip]
-        return max(self.pipeline.slots(made, each) for each in readers)
+        made = self.scope.made[value]
+        return max(self.pipeline.slots(made, each) for each in self.flows[value][chip])
 
     def _latest(self, value: SSAValue, chip: int) -> Kept:
         kept = Kept("latest", value, chip)
@@ -178,7 +185,7 @@ class PipelinedLoop:
             if made is None:
                 given: Read = value
             elif made == stage:
-                given = self._carried(self.scope.carried.index(value))
+                given = self._carried(self.scope.places[value])
             elif self.pipeline.slots(made, stage):
                 given = self._stashed(value, chip)
             else:
@@ -208,11 +215,9 @@ class PipelinedLoop:
             if self.homes[i] == stage:
                 outline.returned.append(self._returned(outline, value, own, arguments, reads))
                 writes.append((self._carried(i),))
-        for value in dict.fromkeys(value for value, _ in self.flows):
-            if self.scope.made.get(value) == stage:
-                readers = [chip for each, chip in self.flows if each is value]
-                outline.returned.append(self._returned(outline, value, own, arguments, reads))
-                writes.append(tuple(self._latest(value, each) for each in readers))
+        for value in self.crossing[stage]:
+            outline.returned.append(self._returned(outline, value, own, arguments, reads))
+            writes.append(tuple(self._latest(value, chip) for chip in self.flows[value]))
         name = self.names.unused(f"stage{stage}")
         outline.finish(name, Placement(chip, self.replicas, self.apart))
         self.steps.append(Step(stage, name, tuple(reads), tuple(writes)))
@@ -229,9 +234,8 @@ class PipelinedLoop:
         if value in own:
             return value
         if value not in arguments:
-            is_carried = value in self.scope.carried
-            given = self._carried(self.scope.carried.index(value)) if is_carried else value
-            reads.append(given)
+            place = self.scope.places.get(value)
+            reads.append(value if place is None else self._carried(place))
             arguments[value] = outline.argument(value.type, value.name_hint)
         return arguments[value]
 
@@ -245,11 +249,7 @@ class PipelinedLoop:
     def _stash(self, made: int, chip: int) -> None:
         """Make the function that puts what a stage has made for a chip into stashes, right before
         the stage makes it anew."""
-        values = [
-            value
-            for (value, each), (stage, _) in self.flows.items()
-            if stage == made and each == chip and self._slots(value, chip)
-        ]
+        values = [value for value in self.crossing[made] if chip in self.flows[value]]
         offset = made + self.pipeline.interval
         single = [value for value in values if self._slots(value, chip) == 1]
         several = [value for value in values if self._slots(value, chip) > 1]

@@ -17,7 +17,6 @@ from ...ir.symbols import symbol_of
 from ...ir.upstream import InsertPoint, ModuleOp
 from ..gradients.emit import Emitter
 from ..gradients.way import read_by
-from .scope import replace_reads
 
 STEP = "stage"
 """The last part of the location of operations that a pipeline adds."""
@@ -69,8 +68,9 @@ class Outline:
 
     def bind(self, old: SSAValue, new: SSAValue) -> None:
         """Let the operations read another value."""
-        for op in self.block.ops:
-            replace_reads(op, {old: new})
+        for use in tuple(old.uses):
+            if self.block.is_ancestor(use.operation):
+                use.operation.operands[use.index] = new
 
     @property
     def at_start(self) -> Emitter:

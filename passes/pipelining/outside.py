@@ -137,7 +137,7 @@ class Outside:
         """Move operations that stand together to a function."""
         after = ops[-1].next_op
         assert after is not None
-        own = {op for op in ops}
+        own = set(ops)
         read = [
             value
             for op in ops
@@ -155,7 +155,7 @@ class Outside:
         self.edit.insert(call, InsertPoint.before(after))
         for old, new in zip(read, call.results, strict=True):
             for use in tuple(old.uses):
-                if not _is_in(use.operation, outline.block):
+                if not outline.block.is_ancestor(use.operation):
                     self.edit.set_operand(use.operation, use.index, new)
             new.name_hint = old.name_hint
 
@@ -172,13 +172,3 @@ def _outermost(op: Operation, main: FuncOp) -> Operation:
     while (parent := op.parent_op()) is not None and parent is not main:
         op = parent
     return op
-
-
-def _is_in(op: Operation, block: object) -> bool:
-    """Whether an operation is in a block, or in a region of one of its operations."""
-    while op.parent is not block:
-        parent = op.parent_op()
-        if parent is None:
-            return False
-        op = parent
-    return True

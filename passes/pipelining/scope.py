@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -43,6 +44,11 @@ class Scope:
         assert isinstance(last, control.YieldOp)
         return cls(block, tuple(block.args[: len(loop.initial)]), tuple(last.values))
 
+    @cached_property
+    def places(self) -> dict[SSAValue, int]:
+        """The index of each carried value."""
+        return {value: i for i, value in enumerate(self.carried)}
+
     @property
     def ops(self) -> list[Operation]:
         """All operations that get a stage."""
@@ -57,7 +63,7 @@ class Scope:
                 continue
             makers = [self._maker(value) for value in read_by(op)]
             if all(maker is None or maker in found for maker in makers):
-                found[op] = any(value in self.carried for value in read_by(op)) or any(
+                found[op] = any(value in self.places for value in read_by(op)) or any(
                     found[maker] for maker in makers if maker is not None
                 )
         return found
@@ -139,9 +145,9 @@ class Scope:
     def _followed(self, value: SSAValue) -> SSAValue:
         """The value that a carried value is given at last, through others that are carried."""
         seen: set[SSAValue] = set()
-        while value in self.carried and value not in seen:
+        while value in self.places and value not in seen:
             seen.add(value)
-            value = self.yielded[self.carried.index(value)]
+            value = self.yielded[self.places[value]]
         return value
 
     def _check(self, readers: Mapping[SSAValue, Sequence[Operation]]) -> None:
@@ -201,21 +207,22 @@ class Scope:
 
     def repeat_lookups(self, edit: Edit) -> None:
         """Let each stage that reads a row of the batch look it up again, instead of keeping it."""
-        rootless = self.rootless()
+        readers = self.readers()
         light = [
-            op for op, is_carried in rootless.items() if not is_carried and isinstance(op, LOOKUPS)
+            op
+            for op, is_carried in self.rootless().items()
+            if not is_carried and isinstance(op, LOOKUPS)
         ]
         for op in reversed(light):
-            readers = self.readers()
-            stages = {self.stages[each]: each for v in op.results for each in readers.get(v, ())}
-            for stage in sorted(stages):
-                if stage == self.stages[op]:
-                    continue
+            stages = {self.stages[each] for v in op.results for each in readers.get(v, ())}
+            for stage in sorted(stages - {self.stages[op]}):
                 copy = op.clone()
                 copy.location = op.location
                 set_stage(copy, stage)
                 edit.insert(copy, InsertPoint.after(op))
                 self.stages[copy] = stage
+                for value in dict.fromkeys(read_by(copy)):
+                    readers.setdefault(value, []).append(copy)
                 for old, new in zip(op.results, copy.results, strict=True):
                     self.made[new] = stage
                     for reader in readers.get(old, ()):

@@ -214,6 +214,27 @@ def test_stages_without_a_loop_are_called_one_after_the_other():
     assert same_bits(module, made, {"arg0": counting((4,))})
 
 
+def test_an_operation_outside_the_loop_may_have_a_stage_of_its_own():
+    last = f"%2 = nn.exp %1 {{stage = 2 : i64}} : ({T}) -> {T}\n  func.return %2"
+    module = module_of(TWO_STAGES.replace("func.return %1", last), context())
+    made = pipelined(module)
+    places = {
+        op.properties["sym_name"].data: str(op.attributes.get("abele.chips"))
+        for op in made.body.block.ops
+    }
+    assert places["chip2"] == "[2 : i64, 1 : i64, 3 : i64]"
+    assert same_bits(module, made, {"arg0": counting((4,))})
+
+
+def test_a_stage_without_operations_has_no_function():
+    text = TWO_STAGES.replace("stage = 1", "stage = 2")
+    module = module_of(text, context())
+    made = pipelined(module)
+    names = [op.properties["sym_name"].data for op in made.body.block.ops]
+    assert names == ["stage0", "stage2", "main"]
+    assert same_bits(module, made, {"arg0": counting((4,))})
+
+
 # What is refused
 
 
@@ -233,6 +254,25 @@ def test_fewer_micro_batches_than_stages_are_refused():
     text = TWO_STAGES.replace("repeat 3", "repeat 1")
     with pytest.raises(InputError, match="1 micro-batches; a grouped pipeline of 2 stages needs"):
         pipelined(module_of(text, context()))
+
+
+@pytest.mark.parametrize("number", ["-1", "65536", "900000000"])
+def test_stages_that_are_no_numbers_of_chips_are_refused(number: str):
+    text = TWO_STAGES.replace("stage = 1", f"stage = {number}")
+    with pytest.raises(InputError, match=f"stage = {number} : i64; need 0 to 65535"):
+        pipelined(module_of(text, context()))
+
+
+@pytest.mark.parametrize("chips", ["[0]", "[0, -1]", "[0, 65536]", '["a", "b"]'])
+def test_chips_that_cannot_be_are_refused(chips: str):
+    text = f"builtin.module attributes {{abele.stages = {chips}}} {{ {TWO_STAGES} }}"
+    with pytest.raises(InputError, match="need the chips of 2 stages"):
+        pipelined(module_of(text, context()))
+
+
+def test_less_than_one_replica_is_refused():
+    with pytest.raises(InputError, match="replicas 0; need 1 to 65536"):
+        PipelineStages(replicas=0).apply(context(), module_of(TWO_STAGES, context()))
 
 
 # Planted bugs
