@@ -74,7 +74,7 @@ class AssignStages(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for a cut that is no node, and for chips that the
-        target does not have."""
+        target does not have; DoesNotFit for a stage that takes more than a chip."""
         main = entry_of(op)
         if main is None or not may_rewrite():
             return
@@ -118,7 +118,8 @@ class _Assignment:
             node = self._node(op, of_nodes) if phase[op] in (BACKWARD, UPDATE) else None
             least = max((own[m] for m in makers(op) if m in own), default=0)
             mirrored = 0 if node is None else stages - 1 - of_nodes[node]
-            own[op] = stage_of(op) or max(least, mirrored)
+            given = None if self.is_cut else stage_of(op)
+            own[op] = max(least, mirrored) if given is None else given
         for op, stage in own.items():
             set_stage(op, stage)
         for op in operations_of(self.main.body.block):
@@ -141,21 +142,21 @@ class _Assignment:
         Args:
             rest: the other operations of a micro-batch.
         """
-        if self.options.cuts:
-            places = self._named(ops)
-        elif self.options.stages:
-            places = self._chosen(ops, rest)
-        else:
+        if not self.is_cut:
             if all(stage_of(op) is None for op in ops):
                 return {}
             self.scope.complete()
             return {op: self.scope.stages[op] for op in ops}
-        if self.options.cuts:
-            self._check_memory(ops, rest, places)
+        places = self._named(ops, rest) if self.options.cuts else self._chosen(ops, rest)
         return {op: sum(i >= place for place in places) for i, op in enumerate(ops)}
 
-    def _named(self, ops: Sequence[Operation]) -> list[int]:
-        """The places of the named cuts. Raises InputError."""
+    @property
+    def is_cut(self) -> bool:
+        """Whether the forward operations are cut anew."""
+        return bool(self.options.cuts or self.options.stages)
+
+    def _named(self, ops: Sequence[Operation], rest: Sequence[Operation]) -> list[int]:
+        """The places of the named cuts. Raises InputError and DoesNotFit."""
         at = sorted((self._place(name, ops), name) for name in self.options.cuts)
         for (one, first), (other, second) in pairwise(at):
             if one == other:
@@ -165,13 +166,17 @@ class _Assignment:
                 f"--pipeline: {at[0][1]} is the first node, so no stage is before it; name the "
                 "nodes that begin the second stage and those after it"
             )
-        return [place for place, _ in at]
+        places = [place for place, _ in at]
+        self._check_memory(ops, rest, places)
+        return places
 
     # Cuts that are chosen
 
     def _chosen(self, ops: Sequence[Operation], rest: Sequence[Operation]) -> list[int]:
-        """The best places for cuts. Raises DoesNotFit."""
+        """The best places for cuts. Raises InputError and DoesNotFit."""
         count = self.options.stages
+        if count < 1:
+            raise InputError(f"--pipeline {count}; need 1 stage or more")
         if count > len(ops):
             raise InputError(f"--pipeline {count}: the network has {len(ops)} operators")
         work = self._work(ops, rest)
@@ -220,7 +225,7 @@ class _Assignment:
         """How many micro-batches wait in the stashes of each forward stage."""
         if not self.is_training or loop_over_micro_batches(self.main) is None:
             return [0] * count
-        chips = self._mirrored(self.options.chips or tuple(range(count)))
+        chips = self._mirrored(self._chips(count))
         pipeline = Pipeline.of(self.options.schedule, chips)
         return [pipeline.slots(s, len(chips) - 1 - s) + 1 for s in range(count)]
 
@@ -252,15 +257,16 @@ class _Assignment:
         return ops.index(found[0])
 
     def _chips(self, count: int) -> tuple[int, ...]:
-        """The chip of each forward stage."""
+        """The chip of each forward stage. Raises InputError."""
         chips = self.options.chips or tuple(range(count))
         if len(chips) != count:
             raise InputError(
                 f"--pipeline: {len(chips)} chips for {count} stages; need one for each stage"
             )
-        if max(chips) >= self.target.chips:
+        strays = [chip for chip in chips if not 0 <= chip < self.target.chips]
+        if strays:
             raise InputError(
-                f"--pipeline: a stage on chip {max(chips)}; target {self.target.name} has chips "
+                f"--pipeline: a stage on chip {strays[0]}; target {self.target.name} has chips "
                 f"0..{self.target.chips - 1}"
             )
         return chips

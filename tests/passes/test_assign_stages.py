@@ -71,6 +71,19 @@ def test_backward_stages_are_on_the_chips_of_their_forward_stages():
     assert stage_chips(module, 6) == (0, 1, 0, 0, 1, 0)
 
 
+def test_named_cuts_replace_earlier_stages():
+    module = assigned("layer1", "layer2", train=True)
+    AssignStages(("layer2",), target="mk1x4").apply(context(), module)
+    assert stages(module) == stages(assigned("layer2", train=True))
+
+
+def test_stages_that_are_given_are_kept():
+    module = assigned("layer1", "layer2", train=True)
+    before = stages(module)
+    AssignStages(target="mk1x4").apply(context(), module)
+    assert stages(module) == before
+
+
 def test_the_planner_balances_stages():
     ctx = context()
     module = module_of(network(4), ctx, w=counting((4, 4)))
@@ -108,6 +121,17 @@ def wide() -> str:
 
 
 @pytest.mark.parametrize(
+    ("count", "message"),
+    [(-1, "--pipeline -1; need 1 stage or more"), (7, "--pipeline 7: the network has 6 operators")],
+)
+def test_numbers_of_stages_that_cannot_be_are_refused(count: int, message: str):
+    ctx = context()
+    module = module_of(network(), ctx, w=counting((4, 4)))
+    with pytest.raises(InputError, match=message):
+        AssignStages(stages=count, target="mk1x4").apply(ctx, module)
+
+
+@pytest.mark.parametrize(
     ("cuts", "chips", "message"),
     [
         (("layer9",), (), "--pipeline: layer9: no operator of that name"),
@@ -115,6 +139,7 @@ def wide() -> str:
         (("layer1", "layer1/fc"), (), "layer1 and layer1/fc begin the same stage"),
         (("layer1",), (0, 1, 2), "3 chips for 2 stages"),
         (("layer1",), (0, 4), r"a stage on chip 4; target mk1x4 has chips 0\.\.3"),
+        (("layer1",), (-1, 0), "a stage on chip -1"),
     ],
 )
 def test_bad_cuts_and_chips_are_refused(
