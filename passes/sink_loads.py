@@ -19,6 +19,7 @@ from ..ir.provenance import locate
 from ..ir.rewriting import may_rewrite
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from ..ir.well_known import ENTRY
+from .analysis.calls import calls_of
 
 
 @dataclass(frozen=True)
@@ -47,21 +48,20 @@ class SinkLoads(ModulePass):
             for each in op.body.block.ops
             if isinstance(each, FuncOp) and each.body.blocks
         }
-        calls: dict[str, list[CallOp]] = {name: [] for name in functions}
-        for each in op.walk():
-            if isinstance(each, CallOp):
-                calls.setdefault(each.callee.string_value(), []).append(each)
+        calls = calls_of(op)
         # A function that gets a state from its caller may itself hand it over.
         changed = True
         while changed:
             changed = False
             for name, function in functions.items():
-                if name != ENTRY and calls[name] and may_rewrite():
+                if name != ENTRY and name in calls and may_rewrite():
                     changed |= _sink(function, calls[name])
 
 
 def _sink(function: FuncOp, calls: Sequence[CallOp]) -> bool:
     """Load in a function what all calls give it; whether there was anything."""
+    if any(run_around(call) is not None for call in calls):
+        return False
     block = function.body.block
     given = {
         i: source
@@ -98,8 +98,6 @@ def _source(
 ) -> nn.LoadOp | nn.ConstantOp | None:
     """What makes the value that all calls give for a parameter, if the function may make it."""
     first = owners[0]
-    if any(run_around(call) is not None for call in calls):
-        return None
     if isinstance(first, nn.LoadOp):
         same = all(isinstance(each, nn.LoadOp) and each.state == first.state for each in owners)
         return first if same and run_around(first) is None else None

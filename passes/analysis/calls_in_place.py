@@ -20,6 +20,8 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ...dialects import control, partition
 from ...ir.upstream import ModuleOp
 from ...ir.well_known import ENTRY
+from ...ir.xdsl.around import function_around, nearest
+from .calls import calls_of
 from .carried_in_place import overwriting, reads_of
 
 Parameter = tuple[str, int]
@@ -47,10 +49,7 @@ class CallsInPlace:
 def calls_in_place(module: ModuleOp, entry: str) -> CallsInPlace:
     """The values of a module at partition that cross calls without a copy."""
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    calls: dict[str, list[CallOp]] = {}
-    for op in module.walk():
-        if isinstance(op, CallOp):
-            calls.setdefault(op.callee.string_value(), []).append(op)
+    calls = calls_of(module)
     found = _Search(
         {name: op for name, op in functions.items() if name != entry and name in calls}, calls
     )
@@ -73,7 +72,7 @@ class _Search:
     def run(self) -> None:
         for name, function in self.functions.items():
             # A function that other functions call too may run between any two operations of one.
-            if len({_around(call) for call in self.calls[name]}) == 1:
+            if len({function_around(call) for call in self.calls[name]}) == 1:
                 self._updates(name, function)
                 self._arguments(name, function)
                 self._results(name)
@@ -133,7 +132,7 @@ class _Search:
             or value.block is not call.parent
             or value.index >= len(loop.outputs)
             or len([*value.uses]) != 1
-            or sum(_is_inside(each, loop) for each in self.calls[name]) != 1
+            or sum(loop.is_ancestor(each) for each in self.calls[name]) != 1
         ):
             return
         result, last = loop.outputs[value.index], loop.body.block.last_op
@@ -164,24 +163,13 @@ class _Search:
         if any(op.parent is not block for op in uses):
             return False
         last = max((position[op] for op in uses), default=position[maker])
-        return not any(
-            position[maker] < at < last
-            for call in self.calls[name]
-            if (at := self._at(call, position)) is not None
-        )
+        around = (nearest(call, position) for call in self.calls[name])
+        return not any(op is not None and position[maker] < position[op] < last for op in around)
 
     def _position(self, block: Block) -> dict[Operation, int]:
         if block not in self.positions:
             self.positions[block] = {op: i for i, op in enumerate(block.ops)}
         return self.positions[block]
-
-    @staticmethod
-    def _at(op: Operation, position: Mapping[Operation, int]) -> int | None:
-        """The position of an operation, or of the one around it that has one."""
-        outer: Operation | None = op
-        while outer is not None and outer not in position:
-            outer = outer.parent_op()
-        return None if outer is None else position[outer]
 
 
 def _is_made(value: SSAValue) -> bool:
@@ -191,18 +179,3 @@ def _is_made(value: SSAValue) -> bool:
         function = owner.parent_op()
         return isinstance(function, FuncOp) and function.sym_name.data == ENTRY
     return isinstance(owner, partition.ComputeOp | partition.RelayoutOp | CallOp)
-
-
-def _is_inside(op: Operation, outer: Operation) -> bool:
-    parent = op.parent_op()
-    while parent is not None and parent is not outer:
-        parent = parent.parent_op()
-    return parent is outer
-
-
-def _around(op: Operation) -> Operation | None:
-    """The function around an operation."""
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, FuncOp):
-        parent = parent.parent_op()
-    return parent

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from xdsl.ir import Operation, SSAValue, Use
 
 from ...dialects import control, partition
+from ...ir.xdsl.around import nearest
 
 Loop = control.RepeatOp | control.WhileOp
 
@@ -98,9 +99,7 @@ def _is_before(use: Use, maker: Operation, position: Mapping[Operation, int]) ->
     """Whether a use is in an operation before `maker` in its block, or nested inside such an
     operation.
     """
-    op: Operation | None = use.operation
-    while op is not None and op not in position:
-        op = op.parent_op()
+    op = nearest(use.operation, position)
     return op is not None and position[op] < position[maker]
 
 

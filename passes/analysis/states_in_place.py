@@ -11,6 +11,8 @@ from xdsl.ir import Block, Operation, SSAValue, Use
 from ...dialects import partition
 from ...dialects.control import run_around
 from ...ir.upstream import ModuleOp
+from ...ir.xdsl.around import function_around, nearest
+from .calls import calls_of
 from .carried_in_place import overwriting, reads_of
 
 
@@ -42,14 +44,12 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
     )
     stores: dict[str, list[partition.StoreOp]] = {}
     reads: dict[str, list[Use]] = {}
-    calls: dict[str, list[func.CallOp]] = {}
+    calls = calls_of(module)
     for op in ops:
         if isinstance(op, partition.StoreOp):
             stores.setdefault(op.state.string_value(), []).append(op)
         elif isinstance(op, partition.LoadOp):
             reads.setdefault(op.state.string_value(), []).extend(reads_of(op.result))
-        elif isinstance(op, func.CallOp):
-            calls.setdefault(op.callee.string_value(), []).append(op)
     uncopied: set[str] = set()
     written: dict[SSAValue, str] = {}
     positions: dict[Block | None, dict[Operation, int]] = {
@@ -117,9 +117,7 @@ def _last_time(
     own = _position(op, position)
     if own is not None:
         return own
-    outer: Operation | None = op
-    while outer is not None and not isinstance(outer, func.FuncOp):
-        outer = outer.parent_op()
+    outer = function_around(op)
     if outer is None:
         return None
     found = [_position(call, position) for call in calls.get(outer.sym_name.data, ())]
@@ -134,10 +132,7 @@ def loaded_first(module: ModuleOp, entry: str) -> frozenset[str]:
     """
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
     main = next(op.body.block for op in functions if op.sym_name.data == entry)
-    order = _Order(main)
-    for op in module.walk():
-        if isinstance(op, func.CallOp):
-            order.calls.setdefault(op.callee.string_value(), []).append(op)
+    order = _Order(main, calls_of(module))
     last: dict[str, _Moment] = {}
     first: dict[str, _Moment] = {}
     elsewhere: set[str] = set()
@@ -172,7 +167,7 @@ class _Order:
     """
 
     main: Block
-    calls: dict[str, list[func.CallOp]] = field(default_factory=dict[str, list[func.CallOp]])
+    calls: Mapping[str, list[func.CallOp]]
     positions: dict[Block, dict[Operation, int]] = field(
         default_factory=dict[Block, dict[Operation, int]]
     )
@@ -184,9 +179,7 @@ class _Order:
         own = _position(op, self._in(self.main if run is None else run.body.block))
         if own is not None:
             return (own, 0), (own, 0)
-        outer: Operation | None = op
-        while outer is not None and not isinstance(outer, func.FuncOp):
-            outer = outer.parent_op()
+        outer = function_around(op)
         if outer is None:
             return None
         calls = [self._in(self.main).get(c) for c in self.calls.get(outer.sym_name.data, ())]
@@ -210,9 +203,5 @@ def _position(op: Operation, position: Mapping[Operation, int]) -> int | None:
     """The position of an operation, or of the nearest operation around it that has one; None if
     none has.
     """
-    while op not in position:
-        parent = op.parent_op()
-        if parent is None:
-            return None
-        op = parent
-    return position[op]
+    outer = nearest(op, position)
+    return None if outer is None else position[outer]
