@@ -95,8 +95,9 @@ def load(io: IoTiles, state: str, variable: str, new: ToTile) -> None:
 def _earlier(io: IoTiles, state: str, load: Operation) -> Operation | None:
     """The operation behind which a state may be loaded; None for the beginning of the block.
 
-    That is together with the load before it, or while the others compute with what this one has
-    brought, and behind the last store to the state.
+    Going back from the load, that is the first of these: another load, so that both come together;
+    the first operation that computes with what another load has brought, so that this one comes
+    meanwhile; or something that no load may pass, such as a store to the same state.
     """
     compute: Operation | None = None
     op = load.prev_op
