@@ -6,8 +6,10 @@ that go out.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import groupby
 from typing import TypeAlias
 
@@ -63,9 +65,71 @@ class _Uses:
             frozenset(name for o in used for name in o.destinations),
         )
 
-    def needs_order(self, other: _Uses) -> bool:
-        """Whether two operations have to stay in their order."""
-        return bool(self.written & (other.read | other.written) or self.read & other.written)
+
+@dataclass
+class _Later:
+    """Operations in their new order, to which earlier ones are added.
+
+    Attributes:
+        ops: the operations.
+        labels: a number for each, which grows with the place, and stays when others come between.
+        meetings: the labels of the copies between chips.
+        read, written: for each variable, the label of the first operation that reads or writes it.
+    """
+
+    ops: list[Movable] = field(default_factory=list[Movable])
+    labels: list[Fraction] = field(default_factory=list[Fraction])
+    meetings: list[Fraction] = field(default_factory=list[Fraction])
+    read: dict[str, Fraction] = field(default_factory=dict[str, Fraction])
+    written: dict[str, Fraction] = field(default_factory=dict[str, Fraction])
+
+    def insert(self, at: int, op: Movable, uses: _Uses, *, meets: bool) -> None:
+        """Put an operation behind so many of the others.
+
+        Args:
+            meets: whether it is a copy between chips.
+        """
+        ends = self.labels[at - 1 : at] or [self.labels[0] - 2 if self.labels else Fraction(0)]
+        ends += self.labels[at : at + 1] or [ends[0] + 2]
+        label = sum(ends, Fraction(0)) / 2
+        self.ops.insert(at, op)
+        self.labels.insert(at, label)
+        if meets:
+            insort(self.meetings, label)
+        for first, names in ((self.read, uses.read), (self.written, uses.written)):
+            first.update((name, min(first.get(name, label), label)) for name in names)
+
+    def end(self, uses: _Uses) -> int:
+        """The place of the first operation that has to stay behind one with these uses."""
+        ordered = (
+            *((self.written, name) for name in uses.read | uses.written),
+            *((self.read, name) for name in uses.written),
+        )
+        labels = [first[name] for first, name in ordered if name in first]
+        return bisect_left(self.labels, min(labels)) if labels else len(self.ops)
+
+    def copies_at(self, place: int) -> tuple[int, int]:
+        """Where the copies around a place begin and end, which share a superstep."""
+        start = stop = place
+        while start and isinstance(self.ops[start - 1], CopyOp):
+            start -= 1
+        while stop < len(self.ops) and isinstance(self.ops[stop], CopyOp):
+            stop += 1
+        return start, stop
+
+    def last_meeting(self, end: int) -> int:
+        """Where the last copies before a place begin among which is one between chips, and which
+        another one may join; 0 if there are none."""
+        stop = len(self.meetings)
+        if end < len(self.labels):
+            stop = bisect_left(self.meetings, self.labels[end])
+        while stop:
+            first, behind = self.copies_at(bisect_left(self.labels, self.meetings[stop - 1]))
+            # An operation at the end that needs its order may be one of these copies.
+            if behind <= end and conflict(self.ops[first:behind]) is None:
+                return first
+            stop = bisect_left(self.meetings, self.labels[first])
+        return 0
 
 
 @dataclass
@@ -102,35 +166,26 @@ class _Mover:
         for op in ops:
             if self.uses[op].read & self.brought:
                 self.brought |= self.uses[op].written
-        found: list[Movable] = []
+        found = _Later()
         # Later operations find their places first, so that earlier ones join them there.
         for op in reversed(ops):
             at, more = self._place(op, found), self._bytes(op)
             if at and more <= self.room:
                 self.room -= more
                 self.longer |= self.uses[op].read
-                found.insert(at, op)
             else:
-                found.insert(0, op)
-        return found
+                at = 0
+            found.insert(at, op, self.uses[op], meets=self.is_between_chips(op))
+        return found.ops
 
-    def _place(self, op: Movable, later: Sequence[Movable]) -> int:
+    def _place(self, op: Movable, later: _Later) -> int:
         """How many of the later operations an operation moves behind."""
         uses = self.uses[op]
         brings = self.is_between_chips(op)
         if (not brings and not uses.read & self.brought) or self._has_addresses(uses):
             return 0
-        ordered = (i for i, each in enumerate(later) if uses.needs_order(self.uses[each]))
-        end = next(ordered, len(later))
-        if not brings:
-            return _start_of_copies(later, end)
-        last = 0
-        for i in range(end):
-            start = _start_of_copies(later, i)
-            if self.is_between_chips(later[i]) and start != last:
-                copies = _copies_from(later, start)
-                last = start if conflict([op, *copies]) is None else last
-        return last
+        end = later.end(uses)
+        return later.last_meeting(end) if brings else later.copies_at(end)[0]
 
     def _bytes(self, op: Movable) -> int:
         """Bytes of a tile that live longer when an operation moves later."""
@@ -140,19 +195,3 @@ class _Mover:
     def _has_addresses(self, uses: _Uses) -> bool:
         names: Iterable[str] = uses.read | uses.written
         return any(ADDRESS in self.variables[name].attributes for name in names)
-
-
-def _start_of_copies(ops: Sequence[Movable], at: int) -> int:
-    """Where the copies begin that share a superstep with the operation at a place."""
-    while at and isinstance(ops[at - 1], CopyOp):
-        at -= 1
-    return at
-
-
-def _copies_from(ops: Sequence[Movable], start: int) -> list[Movable]:
-    copies: list[Movable] = []
-    for op in ops[start:]:
-        if not isinstance(op, CopyOp):
-            break
-        copies.append(op)
-    return copies
