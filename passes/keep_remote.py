@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Block, Operation
 
 from ..dialects import nn
@@ -21,6 +20,7 @@ from ..ir.support.errors import InputError
 from ..ir.support.suggestions import suggestion
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from ..ir.well_known import TRAINED
+from ..ir.xdsl.around import in_block
 from ..ir.xdsl.walk import operations
 from .analysis.waiting import Moments, Reader, moments
 from .plans.fused import FusedGroups
@@ -79,9 +79,13 @@ class KeepRemote(ModulePass):
                 if isinstance(each, nn.LoadOp | nn.StoreOp) and each.state.string_value() in remote
             ]
             stores = Counter(o.state.string_value() for o in uses if isinstance(o, nn.StoreOp))
+            loads: dict[str, list[nn.LoadOp]] = {}
             for each in uses:
-                if isinstance(each, nn.StoreOp) and stores[each.state.string_value()] == 1:
-                    _store_early(each)
+                if isinstance(each, nn.LoadOp):
+                    loads.setdefault(each.state.string_value(), []).append(each)
+            for each in uses:
+                if isinstance(each, nn.StoreOp) and stores[name := each.state.string_value()] == 1:
+                    _store_early(each, loads.get(name, ()))
             for block in dict.fromkeys(each.parent for each in uses):
                 if block is not None:
                     _load_late(block, remote)
@@ -108,14 +112,19 @@ def chosen(names: Sequence[str], module: ModuleOp) -> list[nn.StateOp]:
     return [op for name, op in states.items() if name in found]
 
 
-def _store_early(store: nn.StoreOp) -> None:
+def _store_early(store: nn.StoreOp, loads: Sequence[nn.LoadOp]) -> None:
     """Move a store to right behind the operation in its block that computes the new value, or
-    behind the last load of the state, if that comes later."""
+    behind the last load of the state, if that comes later.
+
+    Args:
+        loads: all loads of the state.
+    """
     maker, block = store.stored.owner, store.parent
     if not isinstance(maker, Operation) or block is None or maker.parent is not block:
         return
+    loading = {in_block(load, block) for load in loads}
     behind = store.prev_op
-    while behind is not None and behind is not maker and not _loads(behind, store.state):
+    while behind is not None and behind is not maker and behind not in loading:
         behind = behind.prev_op
     if behind is None or behind is store.prev_op or not may_rewrite():
         return
@@ -123,11 +132,6 @@ def _store_early(store: nn.StoreOp) -> None:
         store.detach()
         block.insert_op_after(store, behind)
         edit.modified(store)
-
-
-def _loads(op: Operation, state: SymbolRefAttr) -> bool:
-    """Whether an operation is a load of a state, or contains one."""
-    return any(isinstance(each, nn.LoadOp) and each.state == state for each in op.walk())
 
 
 def _load_late(block: Block, remote: set[str]) -> None:

@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue, Use
 
 from ...dialects import nn
 from ...dialects.structured import Reinterpretation
+from ...ir.xdsl.around import in_block
 
 TIMELESS = (nn.LoadOp, nn.ConstantOp, Reinterpretation)
 """Operations that compute nothing. They take no time."""
@@ -65,9 +66,7 @@ class Moments:
     def readers(self, value: SSAValue) -> Iterator[Reader]:
         """The readers of a value itself, in no particular order; reshapes are not readers."""
         for use in value.uses:
-            outer: Operation | None = use.operation
-            while outer is not None and outer.parent is not self.block:
-                outer = outer.parent_op()
+            outer = in_block(use.operation, self.block)
             if outer is not None and not self._reshapes(use.operation):
                 yield Reader(use, self.index[outer])
 

@@ -96,7 +96,7 @@ def _run(op: func.FuncOp, new: ToTile) -> None:
 def convert_call(op: func.CallOp, new: ToTile) -> None:
     """A call becomes copies to the parameters, the call, and copies from the results.
 
-    What need not be copied, `CallsInPlace` says.
+    `CallsInPlace` says what need not be copied.
     """
     callee = op.callee.string_value()
     signature = new.functions[callee]

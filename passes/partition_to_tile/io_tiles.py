@@ -3,7 +3,7 @@
 The host writes inputs to these tiles and reads results from them, while the other tiles compute. At
 the beginning of a run a copy brings the inputs to where they are read; from then on, the tiles are
 free for those of the next run. At the end another copy takes the results there, where they wait for
-the host while the next run computes. So inputs and results have bytes of their own, each of them.
+the host while the next run computes. So each input and each result has bytes of its own.
 
 States in remote memory go through these tiles too. A load brings a state here, and a copy from here
 to where it is read. These tiles do not wait for the others in between: while those compute with one

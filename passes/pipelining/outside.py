@@ -19,6 +19,7 @@ from ...dialects.structured import Reinterpretation
 from ...ir.edit import Edit
 from ...ir.support.unused_names import UnusedNames
 from ...ir.upstream import InsertPoint
+from ...ir.xdsl.around import in_block
 from ..gradients.way import read_by
 from .outline import Outline
 from .stages import operations_of, stage_of
@@ -113,10 +114,10 @@ class Outside:
             for maker in makers:
                 if isinstance(maker, Operation) and maker in depth:
                     is_loop = maker in self.loops or op in self.loops
-                    same = not is_loop and self._unit(maker) == self._unit(op)
+                    same = not is_loop and self.units.get(maker) == self.units.get(op)
                     own = max(own, depth[maker] + (0 if same else 1))
             depth[op] = own
-            groups.setdefault((self._unit(op), own), []).append(op)
+            groups.setdefault((self.units.get(op), own), []).append(op)
         # Operations of one group stand together.
         ordered = sorted(groups.values(), key=lambda ops: depth[ops[0]])
         place = block.first_op
@@ -130,19 +131,16 @@ class Outside:
             self.edit.insert(op, InsertPoint.before(place))
         return groups
 
-    def _unit(self, op: Operation) -> Unit:
-        return self.units.get(op)
-
     def _outline(self, unit: int, ops: Sequence[Operation]) -> None:
         """Move operations that stand together to a function."""
         after = ops[-1].next_op
         assert after is not None
-        own = set(ops)
+        own, block = set(ops), self.main.body.block
         read = [
             value
             for op in ops
             for value in op.results
-            if any(_outermost(use.operation, self.main) not in own for use in value.uses)
+            if any(in_block(use.operation, block) not in own for use in value.uses)
         ]
         outline = Outline(self.edit, self.main, ops)
         for value in outline.outside:
@@ -165,10 +163,3 @@ _LEFT = nn.StoreOp | Reinterpretation
 
 def _is_everywhere(value: SSAValue) -> bool:
     return isinstance(value.owner, nn.LoadOp | nn.ConstantOp)
-
-
-def _outermost(op: Operation, main: FuncOp) -> Operation:
-    """The operation of @main's body that an operation is, or lies in."""
-    while (parent := op.parent_op()) is not None and parent is not main:
-        op = parent
-    return op

@@ -79,12 +79,10 @@ class Load:
 
     Attributes:
         cycles: of all its exchanges, with their syncs.
-        exchanges: how many there are.
         link_bytes: those that the busiest link carries in all of them.
     """
 
     cycles: int
-    exchanges: int
     link_bytes: int
 
 
@@ -113,7 +111,7 @@ def load_of(method: Method, fragment: int, replicas: int, target: Target) -> Loa
         moving = np.zeros(chips * chips, np.int64)
         moving[pairs] = amount
         load += np.bincount(routes.link, moving[routes.pair], len(load))
-    return Load(cycles, len(hops(method, replicas)), int(load.max(initial=0)))
+    return Load(cycles, int(load.max(initial=0)))
 
 
 def chosen(bytes_of_part: int, replicas: int, target: Target) -> Method:
@@ -177,10 +175,9 @@ class _Ring:
     def met(self, own: SSAValue) -> SSAValue:
         """Fragment r of the sum on replica r, where sums of both sides meet."""
         n, reach = self.replicas, self.replicas // 2
-        two = _Ring(self.emit, n, 2, self.sizes)
-        own = self.emit.reshaped(own, (n, n, 1, *self.sizes))
         if n == 2:
             return self.sent_round(own)
+        two = _Ring(self.emit, n, 2, self.sizes)
         if n % 2 == 0:
             first = self._add([self._fragment(reach, 1), self._fragment(reach - 1)], [own, own])
             other = self._copy(self._fragment(1 - reach), own)

@@ -2,7 +2,7 @@ from some_tensors import context, module_of
 from xdsl.dialects.func import FuncOp
 
 from abele.dialects import control, nn
-from abele.ir.xdsl.around import function_around, nearest
+from abele.ir.xdsl.around import function_around, in_block, nearest
 
 T = "tensor<4xf32>"
 
@@ -27,6 +27,17 @@ def test_the_nearest_known_operation_is_the_operation_itself_or_one_around_it():
     assert nearest(tanh, {tanh, loop}) is tanh
     assert nearest(tanh, {loop, main}) is loop
     assert nearest(loop, {tanh}) is None
+
+
+def test_an_operation_in_a_loop_stands_in_a_block_as_the_loop():
+    module = module_of(PROGRAM, context())
+    tanh, loop, main = (
+        next(op for op in module.walk() if isinstance(op, kind))
+        for kind in (nn.TanhOp, control.RepeatOp, FuncOp)
+    )
+    assert in_block(tanh, main.body.block) is loop
+    assert in_block(tanh, loop.body.block) is tanh
+    assert in_block(main, loop.body.block) is None
 
 
 def test_an_operation_in_a_loop_is_in_the_function_around_the_loop():
