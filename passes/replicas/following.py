@@ -65,6 +65,8 @@ class Following:
             for op in self.module.body.block.ops
             if isinstance(op, FuncOp) and op.body.blocks
         }
+        # How many parameters of a function had samples when its body was last followed.
+        self._followed: dict[Block, int] = {}
 
     def follow(self, inputs: Mapping[int, Sequence[int]]) -> Following:
         """Follow the batch from the inputs of the entry function.
@@ -100,13 +102,20 @@ class Following:
                 case CallOp():
                     callee = self._functions.get(op.callee.string_value())
                     if callee is not None:
-                        self._join(callee.body.block.args, op.arguments)
-                        self._block(callee.body.block)
+                        self._callee(callee.body.block, op.arguments)
                         end = _last(callee.body.block)
                         if isinstance(end, ReturnOp):
                             self._join(op.results, end.operands)
                 case _:
                     self._operation(op)
+
+    def _callee(self, block: Block, arguments: Sequence[SSAValue]) -> None:
+        """Follow the batch through a function, unless an earlier call has said as much of it."""
+        self._join(block.args, arguments)
+        known = sum(value in self.values for value in block.args)
+        if self._followed.get(block) != known:
+            self._followed[block] = known
+            self._block(block)
 
     def _join(self, new: Iterable[SSAValue], old: Iterable[SSAValue]) -> None:
         for value, source in zip(new, old, strict=False):

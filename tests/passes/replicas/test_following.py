@@ -91,6 +91,33 @@ def test_a_tensor_without_elements_has_no_samples():
     assert in_shape((Samples(0, 4),), (4, 0), (0, 4)) == ()
 
 
+def test_a_function_is_followed_again_only_for_calls_that_say_more():
+    kind = "tensor<4x3xf32>"
+    types = f"({kind}, {kind}) -> {kind}"
+    text, depth = "", 40
+    for i in range(depth):
+        text += f"""
+        func.func @f{i}(%x: {kind}, %y: {kind}) -> {kind} {{
+          %a = func.call @f{i + 1}(%y, %y) : {types}
+          %b = func.call @f{i + 1}(%x, %a) : {types}
+          func.return %b : {kind}
+        }}"""
+    text += f"""
+    func.func @f{depth}(%x: {kind}, %y: {kind}) -> {kind} {{
+      %a = nn.tanh %x : ({kind}) -> {kind}
+      func.return %a : {kind}
+    }}
+    func.func @main(%x: {kind}, %y: {kind}) -> {kind} {{
+      %a = func.call @f0(%x, %y) : {types}
+      func.return %a : {kind}
+    }}"""
+    module = module_of(text, context())
+    found = Following(module).follow({0: (0,)})
+    (tanh,) = (op for op in module.walk() if isinstance(op, nn.TanhOp))
+    # The first call hands on what has no samples, and the second one what has.
+    assert found.dims[tanh] == (Samples(0, 4),)
+
+
 LOOP = """
 func.func @main(%x: tensor<8x3xf32>) -> tensor<4x3xf32> {
   %zero = nn.constant {z} : tensor<f32>
