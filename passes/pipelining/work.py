@@ -6,7 +6,7 @@ elements is computed with what it reads, so that it needs no sync of its own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 
@@ -57,7 +57,7 @@ def work_of(
             crossing[i + 1 : max(readers, default=i) + 1] += _bytes(value)
             if is_trained and any(user in others for user in users):
                 stashed[i] += _bytes(value)
-    _hold(main, at, held, is_trained=is_trained)
+    _hold(main, at, others, held, is_trained=is_trained)
     both_ways = 2 if is_trained else 1
     return Work(cycles, held, stashed, crossing * both_ways * _cycles_per_byte(target))
 
@@ -70,16 +70,27 @@ def _cycles_per_byte(target: Target) -> float:
     return float(seconds.max()) * target.clock_hz / (1 << 20)
 
 
-def _hold(main: FuncOp, at: Mapping[Operation, int], held: np.ndarray, *, is_trained: bool) -> None:
+def _hold(
+    main: FuncOp,
+    at: Mapping[Operation, int],
+    others: Container[Operation],
+    held: np.ndarray,
+    *,
+    is_trained: bool,
+) -> None:
     """Add the bytes of weights and constants to the operations that read them first.
 
     A weight that is trained has a sum of gradients, and its share of what the optimiser keeps.
+
+    Args:
+        at: the index of each forward operation.
+        others: as of `work_of`.
     """
     rest = 0
     for op in main.walk():
         if not isinstance(op, nn.LoadOp | nn.ConstantOp):
             continue
-        readers = [at[user] for user in _users(op) if user in at]
+        readers = [at[user] for user in _users(op, at, others) if user in at]
         size = _bytes(op.results[0])
         if readers:
             held[min(readers)] += size * (2 if is_trained and isinstance(op, nn.LoadOp) else 1)
@@ -89,8 +100,11 @@ def _hold(main: FuncOp, at: Mapping[Operation, int], held: np.ndarray, *, is_tra
         held *= 1 + rest / held.sum()
 
 
-def _users(op: Operation) -> Collection[Operation]:
-    """The operations that read a weight, perhaps through others that only prepare it."""
+def _users(
+    op: Operation, forward: Container[Operation], others: Container[Operation]
+) -> Collection[Operation]:
+    """The operations that read a weight, perhaps through others that only prepare it: those that
+    are neither forward operations nor the other ones of a micro-batch."""
     found: dict[Operation, None] = {}
     pending = [op]
     while pending:
@@ -98,7 +112,7 @@ def _users(op: Operation) -> Collection[Operation]:
             user = use.operation
             if user not in found:
                 found[user] = None
-                if user.parent is op.parent and len(user.results) == 1:
+                if user not in forward and user not in others and len(user.results) == 1:
                     pending.append(user)
     return found
 
