@@ -69,7 +69,7 @@ class ConvertNnToPartition(ModulePass):
             types = Types(Homes(op, target_of(op).computing))
             new = ToPartition(PATTERNS, types)
             # A call needs to know how its function takes and leaves values.
-            functions = [*types.homes.parts.functions.values()]
+            functions = dict.fromkeys(types.homes.parts.functions.values())
             made: dict[Operation, Operation] = {}
             for each in (*functions, *(o for o in op.body.block.ops if o not in functions)):
                 new.convert(each)

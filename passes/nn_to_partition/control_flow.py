@@ -13,6 +13,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import control
 from ...dialects.partition import partition_type
+from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from .conversion import ToPartition
 
 
@@ -35,8 +37,15 @@ def convert_function(op: func.FuncOp, new: ToPartition) -> None:
 
 
 def convert_call(op: func.CallOp, new: ToPartition) -> None:
-    """A call hands its arguments over in the layouts of the function."""
-    declared = new.functions[op.callee.string_value()]
+    """A call hands its arguments over in the layouts of the function.
+
+    Raises InputError for a function that calls itself.
+    """
+    name = op.callee.string_value()
+    # Functions are converted before those that call them.
+    declared = new.functions.get(name)
+    if declared is None:
+        raise InputError(f"{op.name} at {place(op)}: @{name} calls itself")
     operands = new.in_types(new.operands(op), list(declared.inputs))
     call = func.CallOp(op.callee, operands, list(declared.outputs))
     new.add(call)

@@ -89,10 +89,10 @@ class Types:
             before: the type of the initial value.
             argument: the value in the body of the loop.
             yielded: the value that an iteration leaves.
-            functions: the signatures of functions.
+            functions: the signatures of the functions that have been converted.
         """
         call = reader_or_writer(argument, yielded)
-        if call is not None:
+        if call is not None and call.function in functions:
             signature = functions[call.function]
             type_ = (signature.inputs if call.takes else signature.outputs).data[call.number]
             assert isinstance(type_, PartitionTensor)

@@ -7,7 +7,7 @@ computes is stored in the layout that its readers want, as far as they agree.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import cast
 
@@ -37,6 +37,7 @@ class Homes:
 
     module: ModuleOp
     target: Target
+    _arguments: dict[SSAValue, Layout] = field(default_factory=dict[SSAValue, Layout])
 
     @cached_property
     def states(self) -> dict[str, Layout]:
@@ -94,13 +95,16 @@ class Homes:
     def argument(self, value: SSAValue, tensor: TensorType[Attribute]) -> Layout:
         """The home of an input of the program or of a function, or of what comes from remote
         memory: near the tiles on which its first reader wants it."""
-        part, itemsize = self.parts.around(value), _itemsize(tensor)
-        wishes = self._wishes(value, spread=True)
-        wish = next((w for w in wishes if w is not None and part.has(w)), None)
-        if wish is None:
-            return _linear(tensor.get_shape(), itemsize, part)
-        target = part.target
-        return part.moved(home_of_free(part.own(wish), itemsize, target.tiles, target.chips))
+        # Functions that call functions ask many times, and one that calls itself asks for its own.
+        if value not in self._arguments:
+            part, itemsize = self.parts.around(value), _itemsize(tensor)
+            self._arguments[value] = _linear(tensor.get_shape(), itemsize, part)
+            wishes = self._wishes(value, spread=True)
+            wish = next((w for w in wishes if w is not None and part.has(w)), None)
+            if wish is not None:
+                near = home_of_free(part.own(wish), itemsize, part.target.tiles, part.target.chips)
+                self._arguments[value] = part.moved(near)
+        return self._arguments[value]
 
     def updated(self, carried: SSAValue, yielded: SSAValue) -> Layout | None:
         """The home of a carried value that each iteration updates at indices, else None.
@@ -181,8 +185,8 @@ class Homes:
                 if taken is None or function is None:
                     wishes.append(None)
                 else:
-                    value = function.body.block.args[taken.number]
-                    wishes.append(self.argument(value, _tensor(value)))
+                    parameter = function.body.block.args[taken.number]
+                    wishes.append(self.argument(parameter, _tensor(parameter)))
         return wishes
 
     @cached_property

@@ -1,6 +1,7 @@
 import pytest
+from some_tensors import module_of
 from xdsl.context import Context
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.irdl import irdl_op_definition, operand_def
 
@@ -12,6 +13,7 @@ from abele.ir.geometry.spread import spread
 from abele.ir.provenance import named
 from abele.passes.convert_nn_to_partition import ConvertNnToPartition
 
+from ..strategies import context
 from .programs import TO_PARTITION, after, net
 
 
@@ -55,6 +57,33 @@ def test_a_module_without_a_target_is_refused():
     del module.attributes["abele.target"]
     with pytest.raises(InputError, match="the module names no target: run plan-splits first"):
         ConvertNnToPartition().apply(context, module)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "%0 = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>",
+        """%0 = control.repeat 2 (%x) : (tensor<4xf32>) -> tensor<4xf32> {
+        ^bb0(%y: tensor<4xf32>):
+          %1 = func.call @f(%y) : (tensor<4xf32>) -> tensor<4xf32>
+          control.yield %1 : tensor<4xf32>
+        }""",
+    ],
+    ids=["at once", "in a loop"],
+)
+def test_a_function_that_calls_itself_is_refused(body: str):
+    module = module_of(
+        f"""
+        func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{ {body} func.return %0 : tensor<4xf32> }}
+        func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+          %0 = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+          func.return %0 : tensor<4xf32>
+        }}""",
+        made := context(),
+    )
+    module.attributes["abele.target"] = StringAttr("tiny:8")
+    with pytest.raises(InputError, match="@f calls itself"):
+        ConvertNnToPartition().apply(made, module)
 
 
 @irdl_op_definition

@@ -17,7 +17,8 @@ from abele.dialects.structured import Structured
 from abele.ir.geometry.layout import Layout, block_layout, linear_layout
 from abele.ir.geometry.spread import spread
 from abele.ir.upstream import Context, ModuleOp, ModulePass
-from abele.passes.plans.derive import operand_layouts
+from abele.passes.plans import homes as homes_module
+from abele.passes.plans.derive import home_of_free, operand_layouts
 from abele.passes.plans.homes import Homes
 from abele.passes.plans.planned import plan_of
 from abele.tools.testing import check_pipeline, programs
@@ -85,6 +86,39 @@ def test_a_value_without_a_reader_that_computes_lies_in_linear_order():
     (x,) = main.body.block.args
     tensor = nn.tensor((4, 6), nn.element_of(x))
     assert homes.argument(x, tensor) == linear_layout((4, 6), 4, TINY.tiles)
+
+
+def chain_of_calls(length: int) -> ModuleOp:
+    """Functions of which each calls the one before it twice; the first one computes."""
+    kind = "tensor<4x6xf32>"
+    call = f"func.call @f{{}}(%x) : ({kind}) -> {kind}"
+    add = f"({kind}, {kind}) -> {kind} func.return %2 : {kind}"
+    text = f"%2 = nn.add %x, %x {{plan = #abele.plan<split {ROWS}>}} : {add}"
+    functions = ""
+    for i in range(length):
+        name = "main" if i == length - 1 else f"f{i}"
+        functions += f"func.func @{name}(%x: {kind}) -> {kind} {{ {text} }}\n"
+        plan = f"{{plan = #abele.plan<split {COLUMNS}>}}"
+        text = f"%0 = {call.format(i)} %1 = {call.format(i)} %2 = nn.add %0, %1 {plan} : {add}"
+    return module_of(functions, context())
+
+
+def test_functions_that_call_each_other_twice_are_asked_once(monkeypatch: pytest.MonkeyPatch):
+    asked: list[Layout] = []
+
+    def counted(wish: Layout, itemsize: int, tiles: int, chips: int) -> Layout:
+        asked.append(wish)
+        return home_of_free(wish, itemsize, tiles, chips)
+
+    monkeypatch.setattr(homes_module, "home_of_free", counted)
+    module = chain_of_calls(8)
+    (add, *_) = [op for op in module.walk() if isinstance(op, Structured)]
+    (*_, main) = [op for op in module.walk() if isinstance(op, FuncOp)]
+    (x,) = main.body.block.args
+    wanted = operand_layouts(add.structure(), plan_of(add))[0]
+    tensor = nn.tensor((4, 6), nn.element_of(x))
+    assert Homes(module, TINY).argument(x, tensor) == spread(wanted)
+    assert len(asked) == 8
 
 
 HALO = """
