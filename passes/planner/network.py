@@ -81,7 +81,7 @@ class NetworkPlan:
         one_chip: whether the target has several chips, of which the plans use only the first.
         chip_bytes: by chip, the bytes that its fullest tile has to hold.
         alone_cycles: those of the plans for one chip, where the target has several; infinite if
-            they do not fit, and no number if something that was asked for needs several chips.
+            they do not fit, and NaN if there are none because the request needs several chips.
     """
 
     plans: dict[Operation, Plan]
@@ -159,7 +159,7 @@ class _Request:
             group: the functions to plan; None for a whole program.
         """
         target = self.target if group is None else group.part.target
-        found = self.planned(target, group)
+        found = self.of_program(target) if group is None else self.of_group(group)
         replicated = replicas_of(self.module) > 1 or shares_optimizer(self.module)
         if (
             target.chips == 1
@@ -168,9 +168,9 @@ class _Request:
         ):
             return found
         if group is None:
-            alone = self.planned(target.one_chip, None)
+            alone = self.of_program(target.one_chip)
         else:
-            alone = self.planned(target, group.on_one_chip(self.target))
+            alone = self.of_group(group.on_one_chip(self.target))
         usable = target.usable_bytes_per_tile - self.spare
         if alone.bytes_per_tile > usable:
             return replace(found, alone_cycles=inf)
@@ -179,17 +179,21 @@ class _Request:
         return replace(alone, one_chip=True, alone_cycles=alone.cycles)
 
     def with_groups(self, groups: Sequence[Group]) -> NetworkPlan:
-        """The plans of a program some of whose functions are placed.
+        """The plans of a whole program that has placed functions.
 
-        Each group is planned by itself, and then the rest of the program around them. A group whose
-        chips are then too full is planned again, in less memory.
+        Each group of placed functions is planned by itself. Then the remaining functions are
+        planned, with the plans of all groups given. If that overfills the chips of a group, this
+        group is planned again in less memory, and the remaining functions after it.
+
+        Args:
+            groups: of all placed functions.
         """
         taken = dict.fromkeys(groups, 0)
         plans = {group: self.best(group).plans for group in groups}
         best: NetworkPlan | None = None
         for _ in range(ROUNDS):
             given = {op: plan for each in plans.values() for op, plan in each.items()}
-            found = self.planned(self.target, None, given)
+            found = self.of_program(self.target, given)
             best = _smaller(best, found)
             usable = self.target.usable_bytes_per_tile - self.spare
             over = np.array(found.chip_bytes) - usable
@@ -213,21 +217,23 @@ class _Request:
         plans = {op: parts.around(op).moved(plan) for op, plan in found.plans.items()}
         return replace(found, plans=plans)
 
-    def planned(
-        self, target: Target, group: Group | None, given: Mapping[Operation, Plan] | None = None
+    def of_group(self, group: Group) -> NetworkPlan:
+        """The plans of a group, on all chips of its part."""
+        graph = read_graph(self.module, self.target, self.limits, only=group)
+        return Network(graph, group.part.target, self.spare).planned(self.joint).of_a_run
+
+    def of_program(
+        self, target: Target, given: Mapping[Operation, Plan] | None = None
     ) -> NetworkPlan:
-        """The plans of a program or group on all chips of a target.
+        """The plans of a whole program on all chips of a target.
 
         Args:
             given: plans of some operations.
         """
-        module, limits = self.module, self.limits
-        machine, joint, spare = self.target if group else target, self.joint, self.spare
-        loop = loop_of_runs(module) if group is None else None
-        if group is not None:
-            target = group.part.target
+        module, limits, joint, spare = self.module, self.limits, self.joint, self.spare
+        loop = loop_of_runs(module)
         if loop is None:
-            graph = read_graph(module, machine, limits, given=given, only=group)
+            graph = read_graph(module, target, limits, given=given)
             return Network(graph, target, spare).planned(joint).of_a_run
         given = dict(given or {})
         # A loop of runs has the plans of a single run, so that both give the same bits.
