@@ -131,7 +131,7 @@ def plan_command(
             chosen(OPERATOR_COLUMNS, columns)
         program = None
         if matmul:
-            machine = machine_of(how.target, how.chips)
+            machine = machine_of(how.target, how.chips, how.io_tiles)
             program = product_of_matrices(*_shape(matmul), dtype or "f16", machine)
         with how.progress(extensions) as on_step:
             asked = replace(how, passes=passes).request(model, extensions, on_step)

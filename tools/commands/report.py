@@ -21,7 +21,7 @@ from ...ir.support.whole_folder import MANIFEST
 from ..driver.compile import compiled
 from ..driver.executable import Executable
 from ..driver.files import PROGRAM_FILE, check_files, write_bytes, write_text
-from ..driver.program import ReadProgram, plan_target
+from ..driver.program import ReadProgram
 from ..driver.request import Request
 from ..views.layer_names import names_in, source_lines
 from ..views.report.chip_picture import chip_picture
@@ -213,7 +213,7 @@ def _reported(request: Request) -> tuple[Executable, Report]:
         if read is None or read.level != LEVELS[0]:
             raise
         request.on_step("collect")
-        exe = unplanned(read, plan_target(read.module, request.with_chips().target, read.path))
+        exe = unplanned(read, request.machine(read))
         return exe, outline(exe, names_in(request.model), error, source_lines(request.model))
     request.on_step("collect")
     return exe, collect(exe, names_in(request.model), source_lines(request.model))

@@ -85,7 +85,7 @@ def run(
         )
         named = how.target is not None or how.chips is not None
         if at == MACHINE and named and not model.endswith(PROGRAM_FILE):
-            refuse_too_little_to_map(machine_of(how.target, how.chips))
+            refuse_too_little_to_map(machine_of(how.target, how.chips, how.io_tiles))
         given: dict[str, Array] = {}
         replaced: dict[str, Array] = {}
         with_values = given_values(how.value)

@@ -40,8 +40,8 @@ from .keep_levels import KeepLevels
 from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
-from .pipelines import make_parts, part_of_samples
-from .program import ReadProgram, plan_target, read_program
+from .pipelines import make_parts, part_of_batch
+from .program import ReadProgram, read_program
 from .recomputation.asked import automatic_types, read_recompute
 from .recomputation.automatic import Changes, Result, within
 from .reduce import reduce_module
@@ -51,7 +51,7 @@ from .spare import fitting
 from .stages import Stages
 from .sums_of_parts import told_sums
 from .tensor_sizes import refuse_tensors_larger_than
-from .training import asked_training, make_train, part_of_batch
+from .training import asked_training, make_train
 from .users_pipeline import (
     check_all_down,
     check_end,
@@ -184,7 +184,7 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
         program = read_model(request, context)
         if request.on_read is not None:
             request.on_read(program)
-        machine = plan_target(program.module, request.target, program.path)
+        machine = request.machine(program)
         pipeline = limited(
             checked_pipeline(request.passes, program.level, machine.spelling(), extensions),
             request.constraints,
@@ -250,9 +250,9 @@ def reading_of(request: Request, context: AbeleContext) -> Reading:
         request.path,
         dict(request.dims or {}),
         dict(request.values or {}),
-        part_of_samples(request.batch, request.micro_batches)
-        if train is None
-        else part_of_batch(train, request.batch),
+        part_of_batch(
+            request.batch, request.micro_batches if train is None else train.micro_batches
+        ),
         request.lenient,
         train is not None and train.update,
         None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...backends.target import Target
 from ...dialects.levels import NN
 from ...ir.context import AbeleContext
 from ...ir.geometry.pipeline import SCHEDULES, Pipeline, ScheduleName
-from ...ir.pass_manager import parse_specs
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
 from ...passes.assign_stages import AssignStages
@@ -20,10 +18,13 @@ from ...passes.replicate import Replicate
 from ...passes.train import Train
 from .program import ReadProgram
 
+MOST_DIGITS = 6
+"""The most digits of a number of stages, and of the number of a chip."""
+
 
 @dataclass(frozen=True)
 class PipelineOptions:
-    """The options.
+    """The options of a pipeline, as the user gives them.
 
     Attributes:
         text: the number of stages, or names of the nodes that begin a stage.
@@ -31,8 +32,8 @@ class PipelineOptions:
         chips: the chips of the stages, joined by commas; "" for the default.
         recompute: whether backward stages compute the values of their forward stage again.
         target: the target.
-        replicate: the pass that shares the batch among copies of the pipeline; None if there is
-            one.
+        replicate: the pass that shares the batch among copies of the pipeline; None for a single
+            pipeline.
     """
 
     text: str
@@ -57,10 +58,14 @@ class PipelineOptions:
     @property
     def stages(self) -> int:
         """The number of forward stages. Raises InputError."""
-        count = len(self.cuts) + 1 if self.cuts else int(self.text)
-        if count < 1:
-            raise InputError(f"--pipeline {self.text}: {count} stages; need 1 or more")
-        return count
+        if self.cuts:
+            return len(self.cuts) + 1
+        number = self.text.strip()
+        if len(number) > MOST_DIGITS:
+            raise InputError(f"--pipeline {number[:9]}...: need at most {MOST_DIGITS} digits")
+        if not int(number):
+            raise InputError(f"--pipeline {self.text}: 0 stages; need 1 or more")
+        return int(number)
 
     @property
     def stage_chips(self) -> tuple[int, ...]:
@@ -68,8 +73,11 @@ class PipelineOptions:
         if not self.chips:
             return tuple(range(self.stages))
         texts = [each.strip() for each in self.chips.split(",")]
-        if not all(each.isdecimal() for each in texts):
-            raise InputError(f"--stage-chips {self.chips!r}: need numbers joined by commas")
+        if not all(each.isdecimal() and len(each) <= MOST_DIGITS for each in texts):
+            raise InputError(
+                f"--stage-chips {self.chips!r}: need numbers of at most {MOST_DIGITS} digits, "
+                "joined by commas"
+            )
         if len(texts) != self.stages:
             raise InputError(
                 f"--stage-chips {self.chips}: {len(texts)} chips for {self.stages} stages; need "
@@ -86,7 +94,7 @@ class PipelineOptions:
         raise InputError(f"--schedule {self.schedule}{suggestion(str(self.schedule), SCHEDULES)}")
 
     def passes(self) -> list[str]:
-        """The passes that make the pipeline, in front of those of nn."""
+        """The passes that make the pipeline, which come before those of nn."""
         number = 0 if self.cuts else self.stages
         chips, schedule = self.stage_chips if self.chips else (), self.named_schedule
         spelling = "" if self.target is None else self.target.spelling()
@@ -129,7 +137,7 @@ class PipelineOptions:
             )
 
 
-def part_of_samples(batch: int | None, micro_batches: int | None) -> int | None:
+def part_of_batch(batch: int | None, micro_batches: int | None) -> int | None:
     """The samples of a micro-batch; None if the batch is the model's own.
 
     Raises InputError if the batch cannot be cut into so many parts.
@@ -149,7 +157,7 @@ SIZES = ("abele.result_sizes", "abele.argument_sizes", "abele.lengths", "abele.k
 
 
 def make_parts(micro_batches: int | None, train: Train | None, program: ReadProgram) -> None:
-    """Let a program compute its batch in micro-batches, before its first pass.
+    """Let a program compute several micro-batches in a run, before its first pass.
 
     Raises InputError.
     """
@@ -167,16 +175,3 @@ def make_parts(micro_batches: int | None, train: Train | None, program: ReadProg
             "the sizes with --dim"
         )
     CutBatch(micro_batches).apply(AbeleContext(), program.module)
-
-
-def behind(first: Sequence[str], passes: str, names: Sequence[str]) -> str:
-    """A pipeline with passes in front of those of nn. Raises InputError if it does not name nn.
-
-    Args:
-        names: of all levels.
-    """
-    given = parse_specs(passes or ",".join(names))
-    at = next((i for i, each in enumerate(given) if each.name == NN.name), None)
-    if at is None:
-        raise InputError(f"--pipeline and the pipeline '{passes}'; need one that names {NN.name}")
-    return ",".join((*map(str, given[:at]), *first, *map(str, given[at:])))

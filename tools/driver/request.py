@@ -58,11 +58,16 @@ with deferred(__name__):
     from ..importers.other_files import how_to_export
     from .held_homes import Held, held_by
     from .partials import constrains_partials, partials_options
-    from .pipelines import PipelineOptions, behind
-    from .program import ReadProgram
+    from .pipelines import PipelineOptions
+    from .program import ReadProgram, plan_target, target_of
     from .recomputation.asked import is_automatic, read_recompute, read_stashes
     from .replicated import read_replicas
-    from .users_pipeline import with_changed_values, with_remote_states, with_replicas
+    from .users_pipeline import (
+        with_changed_values,
+        with_remote_states,
+        with_replicas,
+        with_stages,
+    )
 
 MODEL = Kind(
     lambda value: PATH.accepts(value) or front_end_of(value) is not None,
@@ -435,7 +440,9 @@ class Request:
         if self.beside is None or isinstance(self.beside, Mapping):
             return self.beside
         with COMPILING:
-            return held_by(self.beside, _resolved(self.target), self.runs)
+            return held_by(
+                self.beside, machine_of(self.target, self.chips, self.io_tiles), self.runs
+            )
 
     def on_step(self, step: str) -> None:
         """Call `watch` as a slow step begins."""
@@ -466,26 +473,41 @@ class Request:
         return replace(self, values={**(self.values or {}), **more})
 
     def settled(self) -> Request:
-        """The request with its extensions loaded, with its chips, with what the programs beside it
-        hold, with the sizes of its example, and with the passes of its pipeline, precision,
-        stashes, recomputation, rounding and partial sums.
+        """The request with its extensions loaded, for its own machine, with what the programs
+        beside it hold, with the sizes of its example, and with the passes of its pipeline,
+        precision, stashes, recomputation, rounding, partial sums, replicas and remote states.
 
         Raises InputError.
         """
         loaded = replace(self, load=self.extensions)
         if self.target is None and self.beside and not isinstance(self.beside, Mapping):
             loaded = replace(loaded, target=self.beside[0].target)
-        loaded = loaded.with_chips().with_io_tiles()
+        loaded = loaded.with_machine()
         settled = loaded.with_sizes().with_pipeline().with_precision()
         settled = settled.with_stashes().with_recomputation()
         settled = settled.with_rounding().with_partials().with_replicas().with_remote()
         return replace(settled, beside=loaded.held)
 
-    def with_chips(self) -> Request:
-        """The request for the target with its number of chips. Raises InputError."""
-        if self.chips is None or self.file.endswith(PROGRAM_FILE):
+    def with_machine(self) -> Request:
+        """The request whose target has its numbers of chips and I/O tiles. Raises InputError.
+
+        Without a target it is unchanged: a program may name its own.
+        """
+        given = self.chips, self.io_tiles
+        if self.target is None or given == (None, None) or self.file.endswith(PROGRAM_FILE):
             return self
-        return replace(self, target=machine_of(self.target, self.chips), chips=None)
+        return replace(self, target=machine_of(self.target, *given), chips=None, io_tiles=None)
+
+    def machine(self, program: ReadProgram) -> Target:
+        """The machine for which a program is compiled, which is also written on an nn module.
+
+        Raises InputError.
+        """
+        target = self.target
+        if self.chips is not None or self.io_tiles is not None:
+            own = target_of(program.module, target, program.path)
+            target = machine_of(own, self.chips, self.io_tiles)
+        return plan_target(program.module, target, program.path)
 
     def with_pipeline(self) -> Request:
         """The request with the passes that its pipeline stands for. Raises InputError."""
@@ -505,7 +527,12 @@ class Request:
         axes = () if self.train is None else self.train.batch_axes
         copies = None if self.replicas is None else read_replicas(self.replicas, axes)
         asked = PipelineOptions(
-            *(self.pipeline, self.schedule, self.stage_chips, again, target, copies)
+            self.pipeline,
+            self.schedule,
+            self.stage_chips,
+            recompute=again,
+            target=target,
+            replicate=copies,
         )
         asked.check(self.train, self.micro_batches)
         return replace(
@@ -515,15 +542,8 @@ class Request:
             stage_chips="",
             replicas=None,
             recompute="" if again else self.recompute,
-            passes=behind(asked.passes(), self.passes, LEVEL_NAMES),
+            passes=with_stages(self.passes, asked.passes()),
         )
-
-    def with_io_tiles(self) -> Request:
-        """The request for the target with its number of I/O tiles. Raises InputError."""
-        if self.io_tiles is None or self.file.endswith(PROGRAM_FILE):
-            return self
-        found = replace(_resolved(self.target), io_tiles=self.io_tiles)
-        return replace(self, target=found, io_tiles=None)
 
     def with_stashes(self) -> Request:
         """The request with the pass that keeps stashes narrow. Raises InputError."""
@@ -668,15 +688,15 @@ def is_given(value: object) -> bool:
     return value is not None and not (isinstance(value, Mapping | str | tuple) and not value)
 
 
-def machine_of(target: str | Target | None, chips: int | None) -> Target:
-    """The machine that the options target and chips stand for. Raises InputError."""
+def machine_of(target: str | Target | None, chips: int | None, io_tiles: int | None) -> Target:
+    """The machine that the options target, chips and io_tiles stand for. Raises InputError."""
     found = _resolved(target)
-    if chips is None:
-        return found
-    try:
-        return found.with_chips(chips)
-    except InputError as error:
-        raise InputError(f"--chips {chips}: {error}") from None
+    if chips is not None:
+        try:
+            found = found.with_chips(chips)
+        except InputError as error:
+            raise InputError(f"--chips {chips}: {error}") from None
+    return found if io_tiles is None else replace(found, io_tiles=io_tiles)
 
 
 def _resolved(target: str | Target | None) -> Target:

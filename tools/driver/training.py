@@ -32,21 +32,6 @@ class LossIsNotFinite(InputError):
     """Raised if the loss of a step is NaN or infinite. The message says which weights are left."""
 
 
-def part_of_batch(training: Train, batch: int | None) -> int | None:
-    """The number of samples to import a model for, if its batch is taken in parts.
-
-    Raises InputError if the batch cannot be cut into so many parts.
-    """
-    parts = training.micro_batches
-    if batch is None or parts <= 1:
-        return batch
-    if batch % parts:
-        raise InputError(
-            f"micro_batches {parts} of a batch of {batch}; need a number that divides the batch"
-        )
-    return batch // parts
-
-
 def make_train(
     training: Train, program: ReadProgram, pipeline: Sequence[ModulePass], context: AbeleContext
 ) -> None:

@@ -98,6 +98,24 @@ def with_constrained_sums(
     )
 
 
+def with_stages(passes: str, change: Sequence[str]) -> str:
+    """A pipeline in which passes that put the network into stages come before its passes at nn.
+
+    Raises InputError for a pipeline that does not name nn.
+
+    Args:
+        passes: "" for the default pipeline.
+        change: the passes, each with its options.
+    """
+    specs = parse_specs(passes or shorthand_from(NN))
+    at = next((i for i, each in enumerate(specs) if each.name == NN.name), None)
+    if at is None:
+        raise InputError(
+            f"pipeline '{passes}': --pipeline comes before the passes of nn; name {NN.name}"
+        )
+    return ",".join((*map(str, specs[:at]), *change, *map(str, specs[at:])))
+
+
 def with_changed_values(passes: str, change: Recompute | NarrowStashes) -> str:
     """A pipeline in which a pass changes what is kept, after its passes at nn.
 

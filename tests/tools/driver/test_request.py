@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from onnx import parser
 from some_models import relu
+from xdsl.dialects.builtin import StringAttr
 
+from abele.backends.target import resolve_target
 from abele.ir.errors import InputError
 from abele.passes.train import Train
 from abele.tools import compile_model
 from abele.tools.commands.compiling import ALIKE, Compilation
 from abele.tools.driver.compile import compiled
+from abele.tools.driver.compile_anew import read_model
 from abele.tools.driver.extensions.loaded import Extensions
 from abele.tools.driver.request import OPTIONS, Request
 
@@ -107,6 +110,36 @@ def test_settling_a_request_twice_changes_nothing(program: Path):
     settled = Request(relu(), beside=[first]).settled()
     assert settled.target == first.target
     assert settled.settled() == settled
+
+
+OWN = "tiny:16,links.chips=4,links.topology=ladder"
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "expected"),
+    [
+        (None, {}, OWN),
+        (None, {"chips": 2}, "tiny:8,links.chips=2,links.topology=ladder"),
+        (None, {"chips": 1, "io_tiles": 1}, "tiny,io_tiles=1"),
+        ("tiny:6", {"io_tiles": 2}, "tiny:6,io_tiles=2"),
+        ("mk2x4", {"chips": 1}, "mk2"),
+    ],
+)
+def test_chips_and_io_tiles_are_those_of_the_given_target_or_else_of_the_model_s_own(
+    tmp_path: Path, target: str | None, options: dict[str, int], expected: str
+):
+    path = tmp_path / "own.mlir"
+    path.write_text(f"""
+      builtin.module attributes {{abele.target = "{OWN}"}} {{
+        func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+          %0 = nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+          func.return %0 : tensor<4xf32>
+        }}
+      }}""")
+    request = Request(path, target, **options).settled()
+    program = read_model(request, request.extensions.context())
+    assert request.machine(program) == resolve_target(expected)
+    assert program.module.attributes["abele.target"] == StringAttr(expected)
 
 
 def test_values_are_added_to_those_that_are_known():

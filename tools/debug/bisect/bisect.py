@@ -13,7 +13,7 @@ from ...driver.compile_anew import read_model, with_chosen
 from ...driver.files import PROGRAM_FILE
 from ...driver.lowering_advice import advising_on_lowering
 from ...driver.overrides import overrides, refuse_other_values
-from ...driver.program import plan_target, signature
+from ...driver.program import signature
 from ...driver.request import Request
 from .first_pass import bisect_module
 from .verdict import Verdict
@@ -54,7 +54,7 @@ def bisect(
         replaced = overrides(request.model, inputs, known)
     if replaced:
         program = read_model(request.with_values(replaced), context)
-    machine = plan_target(program.module, request.target, program.path)
+    machine = request.machine(program)
     spec = request.passes or extensions.shorthand_from(program.level)
     if not passes and spec:
         passes = extensions.pipeline(spec, machine.spelling(), program.level)

@@ -34,7 +34,7 @@ from ....passes.plans.fused import FusedGroups, operator_name
 from ....passes.plans.parts import Part
 from ...driver.compile_anew import read_model, with_chosen
 from ...driver.pipelines import make_parts
-from ...driver.program import ReadProgram, plan_target
+from ...driver.program import ReadProgram
 from ...driver.request import Request
 from ...driver.tensor_sizes import refuse_tensors_larger_than
 from ...driver.training import make_train
@@ -208,7 +208,7 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
     program = program or read_model(request, context)
     if program.level != NN:
         raise InputError(f"{program.path}: planned already, at {program.level}; need the model")
-    machine = plan_target(program.module, request.target, program.path)
+    machine = request.machine(program)
     pipeline = with_constrained_sums(
         extensions.pipeline(passes, machine.spelling()), request.constraints
     )
