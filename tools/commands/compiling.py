@@ -221,8 +221,8 @@ class Compilation:
             "--pipeline",
             metavar="N|NAME,...",
             help="Put stages of the network on chips of their own, which work on different "
-            "micro-batches at once: N stages, which the planner chooses, or stages that begin at "
-            "the named nodes, and at those below them.",
+            "micro-batches at once: N stages, which the planner chooses, or a stage from each "
+            "named node on; layer3 also names layer3/query.",
         ),
     ] = ""
     schedule: Annotated[
@@ -231,8 +231,8 @@ class Compilation:
             "--schedule",
             metavar="grouped|interleaved|sequential",
             help="grouped: all stages work in each cycle. interleaved: no chip works on two stages "
-            "in a cycle, so less waits. sequential: one stage works in each cycle. Default: "
-            "grouped.",
+            "in a cycle, so it keeps fewer micro-batches. sequential: one stage works in each "
+            "cycle. Default: grouped.",
         ),
     ] = None
     stage_chips: Annotated[
@@ -248,8 +248,9 @@ class Compilation:
         typer.Option(
             "--micro-batches",
             metavar="N",
-            help="Cut the batch of a run into N parts, one after the other or in a pipeline. For "
-            "training: --training micro-batches=N.",
+            help="Compute N micro-batches in a run, one after the other or in a pipeline: the "
+            "parts of --batch, or else N batches of the model's own size. For training: --training "
+            "micro-batches=N.",
         ),
     ] = None
     io_tiles: Annotated[
