@@ -55,7 +55,7 @@ class GroupSupersteps(ModulePass):
 def _sync(
     group: Sequence[Operation], variables: Mapping[str, Variable], target: Target | None
 ) -> tile.SyncOp:
-    """The sync of a superstep. Groups that are all chips together are not named."""
+    """The sync of a superstep. It names no group if all chips meet."""
     host = any(isinstance(op, tile.OUTSIDE) for op in group)
     if target is None or target.chips == 1:
         return tile.SyncOp(tile.zone_of(host=host))

@@ -37,8 +37,8 @@ class ScheduleSupersteps(ModulePass):
     Inputs, outputs, loads and stores have supersteps of their own, since those sync with the host.
     Blocks with operations that are numbered already are left unchanged.
 
-    Operations stay in order, but for small copies between chips. They move to later ones where they
-    can, together with the operations that follow from what they bring, so chips meet less often.
+    Operations stay in order, except small copies between chips. Such a copy moves to a later one
+    where it can, with the operations that depend on it, so that chips meet less often.
     """
 
     name = "schedule-supersteps"

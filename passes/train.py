@@ -118,8 +118,8 @@ class Train(ModulePass, Settings, Numbers):
             gradients; or unit, for a power of two of each gradient that follows from shapes,
             without a loss scale.
         batch_statistics: the weight of a batch's statistics in the update of the running ones.
-        batch_groups: batch normalisations use the statistics of each of so many equal groups of
-            samples, such as those of each replica, and the running ones follow their means.
+        batch_groups: the number of equal groups of samples, such as those of replicas. A batch
+            normalisation uses the statistics of each group; the running ones follow their means.
         outputs: whether the program also returns its outputs.
         update: whether the weights are updated; if not, the program computes as it does after
             training, also returns its loss, and the host sets its weights.
@@ -530,7 +530,7 @@ class _Step:
         return made
 
     def _mean_of_groups(self, emit: Emitter, value: SSAValue) -> SSAValue:
-        """The mean over groups of a number of each group and channel."""
+        """The mean over all groups, for each channel."""
         groups = self.options.batch_groups
         if groups == 1:
             return value

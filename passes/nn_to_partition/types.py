@@ -50,8 +50,8 @@ class Types:
         return laid_out(tensor, self.homes.argument(value, tensor))
 
     def state(self, op: nn.StateOp) -> PartitionTensor:
-        """A state lies at its home. In remote memory it has no layout, and linear order stands for
-        that."""
+        """A state lies at its home. One in remote memory has no layout, and its type has linear
+        order."""
         tensor = TensorType(element_type(op.value.array.dtype), op.value.array.shape)
         return laid_out(tensor, self.homes.states[op.sym_name.data])
 

@@ -17,8 +17,8 @@ from .terms import FREE
 
 
 def with_batch(limits: Limits, module: ModuleOp) -> Limits:
-    """Limits that also cut the batch across the replicas of a module, if it has several, and
-    updates of weights across all chips, if it asks for that."""
+    """Limits that also cut the batch of a module across its replicas, if it has several, and the
+    updates of its weights across all chips, if it shares the optimiser."""
     replicas, shares = replicas_of(module), shares_optimizer(module)
     if replicas == 1 and not shares:
         return limits
@@ -53,5 +53,5 @@ def _batch(op: Operation, found: Following, replicas: int) -> tuple[int, int] | 
     if batch is None:
         return None
     dim = space.dims[batch.along]
-    # What merges the parts of replicas may lie anywhere: each chip then sums a share.
+    # An operator that sums over replicas may lie anywhere: each chip then computes a share of it.
     return None if dim.kind == "reduction" and dim.size == replicas else (batch.along, replicas)

@@ -2,7 +2,7 @@
 
 Each layout is reduced to its chips: a block for each chip, which is the union of those of its
 tiles. Bytes that several tiles of a chip want cross a link once, so these blocks say what crosses.
-Where blocks are no ranges of elements, those of all chips are taken to be of equal size.
+If blocks are not ranges of elements, all chips are assumed to have blocks of equal size.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def crossing_cycles(
 
 
 def least_crossing_cycles(received: _Number, target: Target) -> _Number:
-    """A guess of the cycles, few rather than many, in which a chip receives some bytes.
+    """A low guess of the cycles in which a chip receives some bytes.
 
     Args:
         received: more than 0.

@@ -177,8 +177,8 @@ def _by_price(question: Question, problems: dict[Way, Problem]) -> Iterator[Way]
     chips; its second one has the bytes that cross; its third one has the estimate of its own
     fastest split. A closer price is computed only when a way leads by the one before.
 
-    Few ways take just their share. So where the first one takes more, others are expected to do so
-    as well: not as much more, but by the square root.
+    Most ways take more than their share. The first estimate shows by what factor, and the shares of
+    all other ways are multiplied by its square root.
     """
     ways = [*problems]
     sync = cost.sync_cycles(question.target)
@@ -228,7 +228,7 @@ def _crossing(question: Question, way: Way, problem: Problem) -> int:
 
 
 def _least_crossing(question: Question, way: Way) -> float:
-    """A guess of the cycles until the operands have crossed links, few rather than many."""
+    """A low guess of the cycles until the operands have crossed links."""
     problem = question.problem
     if problem.moves:
         return 0.0
@@ -271,7 +271,7 @@ def _missing(
     chips = on_chips(layout, target)
     lie = [prod(chips.parts[d] for d, _ in axis.terms) for axis in chips.access.axes]
     *own, copies = cuts
-    # The chips that have most have the parts that both cuts give to them.
+    # No chip has more of its elements than those that both cuts give to it.
     here = prod(map(max, lie, own))
     elsewhere = copies > 1 or chips.first_tile > 0
     return prod(shape) * (1 / prod(own) - (0.5 if elsewhere and here == prod(own) else 1) / here)

@@ -19,8 +19,8 @@ TARGET = "abele.target"
 
 
 ONE_CHIP = "abele.one_chip"
-"""The module attribute that says that plans for several chips use the first of them only: what no
-function places lies there."""
+"""The module attribute of plans that use only the first of several chips. Functions without a
+placement lie there."""
 
 
 def target_of(module: ModuleOp) -> Target:

@@ -140,7 +140,7 @@ def more_chips(found: MemoryMap, own: CompileSettings, compile_with: Compile) ->
 
 
 def _with_more_chips(machine: Target, chips: int) -> Target:
-    """A machine that goes on as this one does. Raises InputError if there is none."""
+    """This machine with more chips of its kind. Raises InputError if there can be none."""
     if machine.chips == 1:
         return machine.with_chips(chips)
     links = replace(machine.links, chips=chips)

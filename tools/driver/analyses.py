@@ -142,7 +142,7 @@ class Analyses:
         }
 
     def _feeding(self, cycles: int) -> dict[str, Any]:
-        """The items a second of the machine and of what feeds it, and what binds."""
+        """The items per second of the machine and of what feeds it, and the least of these."""
         taken, given = self._host_bytes()
         items = items_of([each.shape for each in self._modules.signature.inputs])
         found = feeding(items, cycles, taken, given, self._target)

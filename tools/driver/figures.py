@@ -53,7 +53,8 @@ def _beside(profile: Mapping[str, Any]) -> str:
 
 
 def items_text(profile: Mapping[str, Any]) -> str:
-    """The items a second of a profile or report, what binds, and what the other parts allow."""
+    """The items per second of a profile or report, the part that bounds them, and the items per
+    second that the other parts allow."""
     bound, rates = profile["bound_by"], cast(Mapping[str, float], profile["rates"])
     others = ", ".join(f"{part} {rate:,.0f}" for part, rate in rates.items() if part != bound)
     return (

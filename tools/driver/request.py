@@ -243,7 +243,7 @@ class Request:
     _: KW_ONLY
     chips: int | None = field(
         default=None,
-        metadata=_is(COUNT | NONE, None, "compiled already, for its chips; need the model"),
+        metadata=_is(COUNT | NONE, refused="compiled already, for its chips; need the model"),
     )
     dims: Mapping[str, GivenSize] | None = field(
         default=None,
@@ -362,7 +362,7 @@ class Request:
     io_tiles: int | None = field(
         default=None,
         metadata=_is(
-            COUNT | NONE, None, "compiled already, so its tiles are chosen; need the model"
+            COUNT | NONE, refused="compiled already, so its tiles are chosen; need the model"
         ),
     )
     shard: Sequence[str] = field(

@@ -88,7 +88,7 @@ WHOLE = 0.4
 """How often all of @main has stages, and not a loop in it."""
 
 STAGED_OPERATIONS = 0.8
-"""How many operations get a stage; the stages of the others follow from what they read."""
+"""The share of operations that get a stage; those of the others follow from what they read."""
 
 ADDRESSED = 0.3
 """How often a variable gets a random address before the others are packed."""

@@ -108,6 +108,13 @@ def test_each_option_is_a_part(folder: Path, field: str, value: object, part: st
     assert changed(replace(PLAIN, **{field: value})) == {part}
 
 
+@pytest.mark.parametrize(("field", "part"), [("chips", "chips"), ("io_tiles", "io tiles")])
+def test_what_changes_the_model_s_own_target_is_a_part(folder: Path, field: str, part: str):
+    own = replace(PLAIN, target=None)
+    before, after = parts(own), parts(replace(own, **{field: 2}))
+    assert {name for name in before if before[name] != after[name]} == {part}
+
+
 @pytest.mark.parametrize("field", NOT_DECIDING)
 def test_what_does_not_decide_a_program_is_no_part(folder: Path, field: str):
     assert not changed(replace(PLAIN, **{field: NOT_DECIDING[field]}))
