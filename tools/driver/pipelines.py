@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...backends.target import Target
+from ...dialects.host import ARGUMENT_SIZES, KEPT_SIZES, LENGTHS, RESULT_SIZES
 from ...dialects.levels import NN
 from ...ir.context import AbeleContext
 from ...ir.geometry.pipeline import SCHEDULES, Pipeline, ScheduleName
@@ -109,7 +110,8 @@ class PipelineOptions:
         return 1 if self.replicate is None else self.replicate.replicas
 
     def check(self, train: Train | None, micro_batches: int | None) -> None:
-        """Raise InputError for a number of micro-batches that the schedule cannot take."""
+        """Raise InputError for options that contradict each other, such as a number of
+        micro-batches that the schedule cannot take."""
         chips = self.stage_chips
         if train is not None:
             chips = (*chips, *reversed(chips))
@@ -152,7 +154,7 @@ def part_of_batch(batch: int | None, micro_batches: int | None) -> int | None:
     return batch // micro_batches
 
 
-SIZES = ("abele.result_sizes", "abele.argument_sizes", "abele.lengths", "abele.kept_sizes")
+SIZES = (RESULT_SIZES, ARGUMENT_SIZES, LENGTHS, KEPT_SIZES)
 """Attributes of modules with sizes that only a run knows."""
 
 
