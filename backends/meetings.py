@@ -77,8 +77,10 @@ def chips_that_meet(
     if not len(joined):
         return None
     members = Components.of(joined[:, 0], joined[:, 1], max(chips, int(joined.max()) + 1)).members
-    groups = {tuple(np.unique(members[chip]).tolist()) for chip in joined[:, 0]}
-    return target.links.meeting_groups(ChipGroups.of(groups))
+    first = np.unique(members[joined[:, 0], 0])
+    return target.links.meeting_groups(
+        ChipGroups.of(np.unique(members[chip]).tolist() for chip in first)
+    )
 
 
 def check_meetings(module: ModuleOp, variables: Mapping[str, Variable], target: Target) -> None:

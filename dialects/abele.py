@@ -668,7 +668,7 @@ class ChipGroupsAttr(_Value[ChipGroups]):
         runs = parser.parse_comma_separated_list(
             parser.Delimiter.NONE, lambda: _parse_chip_run(parser)
         )
-        return ChipGroups.of(group for run in runs for group in run.groups())
+        return ChipGroups.of_runs(runs)
 
     def text(self) -> str:
         """The text between the brackets."""

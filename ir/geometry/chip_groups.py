@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 MOST_GROUPED = 1 << 16
-"""The most chips that groups may name. A text of a few words could name very many."""
+"""Chips in groups have smaller numbers than this. A text of a few words could name very many."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class ChipGroups:
     Attributes:
         groups: each in ascending order; the groups in the order of their first chips.
 
-    Raises ValueError for an empty group, a negative number, and a chip that is named twice.
+    Raises ValueError for an empty group, a number that is negative or too large, and a chip that is
+    named twice.
     """
 
     groups: tuple[tuple[int, ...], ...]
@@ -29,11 +31,13 @@ class ChipGroups:
     def __post_init__(self) -> None:
         if not self.groups or not all(self.groups):
             raise ValueError("an empty group of chips; need one chip at least")
-        chips = [chip for group in self.groups for chip in group]
-        if min(chips) < 0:
-            raise ValueError(f"chip {min(chips)}; need 0 or more")
-        if len(set(chips)) < len(chips):
-            twice = next(chip for chip in chips if chips.count(chip) > 1)
+        chips = sorted(chip for group in self.groups for chip in group)
+        if chips[0] < 0:
+            raise ValueError(f"chip {chips[0]}; need 0 or more")
+        if chips[-1] >= MOST_GROUPED:
+            raise ValueError(f"chip {chips[-1]}; need less than {MOST_GROUPED}")
+        twice = next((chip for chip, after in pairwise(chips) if chip == after), None)
+        if twice is not None:
             raise ValueError(f"chip {twice} is named twice; need disjoint groups")
         ordered = tuple(sorted(tuple(sorted(group)) for group in self.groups))
         if ordered != self.groups:
@@ -43,6 +47,14 @@ class ChipGroups:
     def of(groups: Iterable[Iterable[int]]) -> ChipGroups:
         """The groups, in whatever order they are."""
         return ChipGroups(tuple(sorted(tuple(sorted(group)) for group in groups)))
+
+    @staticmethod
+    def of_runs(runs: Sequence[ChipRun]) -> ChipGroups:
+        """The groups of all runs. Raises ValueError for what is no group, before it lists chips."""
+        count = sum(run.count for run in runs)
+        if count > MOST_GROUPED:
+            raise ValueError(f"{count} chips; at most {MOST_GROUPED}")
+        return ChipGroups.of(group for run in runs for group in run.groups())
 
     @property
     def last(self) -> int:
@@ -73,13 +85,15 @@ class ChipRun:
     times: int = 1
     apart: int = 0
 
-    def groups(self) -> list[tuple[int, ...]]:
-        """The groups. Raises ValueError if they would name very many chips."""
-        sizes = [max(last - first, 0) // max(step, 1) + 1 for first, last, step in self.ranges]
-        if sum(sizes) * self.times > MOST_GROUPED:
-            raise ValueError(f"{sum(sizes) * self.times} chips; at most {MOST_GROUPED}")
+    @property
+    def count(self) -> int:
+        """The chips of all groups. Raises ValueError for an empty group."""
         if any(last < first or step < 1 for first, last, step in self.ranges) or self.times < 1:
             raise ValueError("an empty group of chips; need one chip at least")
+        return self.times * sum((last - first) // step + 1 for first, last, step in self.ranges)
+
+    def groups(self) -> list[tuple[int, ...]]:
+        """The groups, chip by chip; `count` says how many chips that takes."""
         first = [c for begin, last, step in self.ranges for c in range(begin, last + 1, step)]
         return [tuple(c + k * self.apart for c in first) for k in range(self.times)]
 

@@ -107,6 +107,7 @@ def test_an_invalid_program_is_refused_with_the_reason(text: str, message: str):
         ("[]", "an empty group of chips; need one chip at least"),
         ("[3 to 1]", "an empty group of chips"),
         ("[0 to 99999999]", "100000000 chips; at most 65536"),
+        ("[99999999999]", "chip 99999999999; need less than 65536"),
         ("[0] times 0 apart 1", "an empty group of chips"),
         ("[0] times 2 apart 0", "chip 0 is named twice"),
         ("[2] times 4 apart -1", "chip -1; need 0 or more"),

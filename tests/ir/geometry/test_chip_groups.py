@@ -21,7 +21,7 @@ def groups(draw) -> ChipGroups:
 
 @given(groups())
 def test_runs_are_the_groups(found: ChipGroups):
-    assert ChipGroups.of(group for run in runs_of(found) for group in run.groups()) == found
+    assert ChipGroups.of_runs(runs_of(found)) == found
 
 
 def test_equal_groups_at_equal_distances_are_one_run():
@@ -43,9 +43,19 @@ def test_numbers_tell_groups_apart():
         (lambda: ChipGroups(((-1, 0),)), "chip -1; need 0 or more"),
         (lambda: ChipGroups(((0, 1), (1, 2))), "chip 1 is named twice"),
         (lambda: ChipGroups(((1, 0),)), "not in ascending order"),
-        (lambda: ChipRun(((3, 1, 1),)).groups(), "an empty group"),
-        (lambda: ChipRun(((0, 1, 1),), 1 << 60, 2).groups(), "chips; at most 65536"),
-        (lambda: ChipRun(((0, 1 << 60, 1),)).groups(), "chips; at most 65536"),
+        (lambda: ChipGroups(((65536,),)), "chip 65536; need less than 65536"),
+        (lambda: ChipGroups.of_runs([ChipRun(((3, 1, 1),))]), "an empty group"),
+        (lambda: ChipGroups.of_runs([ChipRun(((0, 1, 0),))]), "an empty group"),
+        (lambda: ChipGroups.of_runs([ChipRun(((0, 1, 1),), 1 << 60, 2)]), "at most 65536"),
+        (lambda: ChipGroups.of_runs([ChipRun(((0, 1 << 60, 1),))]), "chips; at most 65536"),
+        (
+            lambda: ChipGroups.of_runs([ChipRun(((0, 65534, 1),)), ChipRun(((65534, 65534, 1),))]),
+            "chip 65534 is named twice",
+        ),
+        (
+            lambda: ChipGroups.of_runs([ChipRun(((n, n + 9999, 1),)) for n in range(0, 10**8, 10**4)]),
+            "100000000 chips; at most 65536",
+        ),
     ],
 )
 def test_what_is_no_group_is_refused(made, message: str):
