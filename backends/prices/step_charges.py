@@ -42,7 +42,7 @@ class OperationCharge:
         compute_cycles: its part of the superstep's cycles of compute, on the superstep's busiest
             tile: over all operations, these add up to the superstep's.
         exchange_cycles: the same for the exchange, shared in proportion to what each operation
-            alone costs on that tile.
+            alone costs on that tile. Loads from remote memory and stores to it have the rest.
         critical_compute, critical_exchange: its parts of the cycles that a run spends in the
             superstep on the critical path, over all executions.
     """
@@ -95,37 +95,40 @@ def step_charges(module: ModuleOp, target: Target) -> ProgramCharge:
     """
     variables, free = variables_of(module), words_only(module)
     found: list[StepPrice] = []
-    charges: list[tuple[Charge, list[tuple[Charged, Charge]]]] = []
+    charges: list[tuple[Charge, Charge, list[tuple[Charged, Charge]]]] = []
     for step in module.walk():
         if not isinstance(step, SuperstepOp):
             continue
         tiles = max(target.tiles, last_tile(step, variables))
         alone: list[tuple[Charged, Charge]] = []
-        remote: list[Charge] = []
+        remote = no_charge(tiles)
         for op in step.body.block.ops:
-            if isinstance(op, Charged | LoadOp | StoreOp):
+            if isinstance(op, LoadOp | StoreOp):
+                charge_operation(op, variables, target, remote, free)
+            elif isinstance(op, Charged):
                 charge = no_charge(tiles)
                 charge_operation(op, variables, target, charge, free)
-                if isinstance(op, Charged):
-                    alone.append((op, charge))
-                else:
-                    remote.append(charge)
-        whole = _sum([*(charge for _, charge in alone), *remote], tiles)
+                alone.append((op, charge))
+        whole = _sum([remote, *(charge for _, charge in alone)], tiles)
         found.append(charged_price(step, whole, target, free))
-        charges.append((whole, alone))
+        charges.append((whole, remote, alone))
     run = run_price(module, found, target)
     steps = (
-        _charge(each, whole, alone, target)
-        for each, (whole, alone) in zip(run.steps, charges, strict=True)
+        _charge(each, whole, remote, alone, target)
+        for each, (whole, remote, alone) in zip(run.steps, charges, strict=True)
     )
     return ProgramCharge(tuple(steps), run.chips)
 
 
 def _charge(
-    found: StepPrice, whole: Charge, alone: list[tuple[Charged, Charge]], target: Target
+    found: StepPrice,
+    whole: Charge,
+    remote: Charge,
+    alone: list[tuple[Charged, Charge]],
+    target: Target,
 ) -> StepCharge:
     exchange = charged_exchange(whole, target)
-    parts = tuple(_parts(alone, found, target))
+    parts = tuple(_parts(alone, remote, found, target))
     return StepCharge(found.step, found.price, found.advance, whole, exchange, parts)
 
 
@@ -137,20 +140,21 @@ def _sum(charges: list[Charge], tiles: int) -> Charge:
 
 
 def _parts(
-    alone: list[tuple[Charged, Charge]], found: StepPrice, target: Target
+    alone: list[tuple[Charged, Charge]], remote: Charge, found: StepPrice, target: Target
 ) -> Iterator[OperationCharge]:
     price, advance = found.price, found.advance
     zones = np.append(np.flatnonzero(found.taken), 0)
     tiles = advance.tile[zones]
     tiles[-1] = price.busiest_tile
-    # What each operation alone exchanges on the tiles that decide, the superstep's last.
-    own = np.array([charged_exchange(each, target)[tiles] for _, each in alone], np.float64)
-    own = own.reshape(-1, len(tiles))
+    # What each operation alone exchanges on the tiles that decide, the superstep's last. Loads and
+    # stores have a part, too, and are no operations here: they come behind.
+    every = [*(each for _, each in alone), remote]
+    own = np.array([charged_exchange(each, target)[tiles] for each in every], np.float64)
     cycles = advance.exchange_cycles[zones].astype(np.float64)
     cycles[-1] = price.exchange_cycles
     exchange = cycles * own / np.maximum(own.sum(axis=0), 1)
     times = found.taken[zones[:-1]].astype(np.float64)
-    for (op, charge), each in zip(alone, exchange, strict=True):
+    for (op, charge), each in zip(alone, exchange[:-1], strict=True):
         busiest = busiest_of(charge, target)
         yield OperationCharge(
             op,

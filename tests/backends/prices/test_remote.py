@@ -7,6 +7,7 @@ import pytest
 
 from abele.backends.prices.cost import sync_cycles
 from abele.backends.prices.price import price
+from abele.backends.prices.step_charges import step_charges
 from abele.backends.target import resolve_target
 from abele.ir.text import parse_module
 
@@ -74,3 +75,14 @@ def test_a_faster_link_takes_fewer_cycles(faster: int):
         for n in (1, faster)
     )
     assert slow.exchange_cycles == pytest.approx(faster * fast.exchange_cycles, abs=faster)
+
+
+def test_a_copy_beside_a_load_has_only_its_own_part_of_the_exchange():
+    target = resolve_target(f"tiny:4,{REMOTE}")
+    halves = ["[1024 by 2] (d0) of [1024]", "[1024 by 2] (d0) of [1024] at 2"]
+    module = program(["[1024 by 4] (d0) of [1024]", *halves], f"{LOAD} tile.copy [@x1] -> @x2")
+    (step,) = step_charges(module, target).steps
+    (copy,) = step.operations
+    rest = step.price.exchange_cycles - cycles(target, 4096)
+    assert 0 < copy.exchange_cycles == pytest.approx(rest)
+    assert copy.critical_exchange == pytest.approx(rest)
