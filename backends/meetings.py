@@ -10,7 +10,6 @@ from xdsl.ir import Operation
 from ..dialects.tile import OUTSIDE, CopyOp, SuperstepOp, SyncOp
 from ..dialects.variable import Variable
 from ..ir.geometry.chip_groups import ChipGroups
-from ..ir.geometry.tiles import Tiles
 from ..ir.provenance import origin, place
 from ..ir.support.arrays import Integers
 from ..ir.upstream import ModuleOp
@@ -20,15 +19,6 @@ from .fabrics.traffic import Carried
 from .faults import MachineFault
 from .prices.price import copy_overlaps, moved_variable
 from .target import Target
-
-
-def chips_of(tiles: Tiles, chip_tiles: int) -> Integers:
-    """The chips that some tiles lie on, each once, in order.
-
-    Args:
-        chip_tiles: the tiles of a chip.
-    """
-    return np.unique(tiles.of(np.arange(tiles.count)) // chip_tiles)
 
 
 def joined_by(op: CopyOp, variables: Mapping[str, Variable], chip_tiles: int) -> Integers:
@@ -68,7 +58,7 @@ def chips_that_meet(
         if isinstance(op, CopyOp):
             pairs.append(joined_by(op, variables, size))
         elif isinstance(op, OUTSIDE):
-            host.append(chips_of(moved_variable(op, variables).placed.tiles, size))
+            host.append(moved_variable(op, variables).placed.tiles.used_chips(size))
     joined = np.concatenate(pairs)
     if host:
         return target.links.meeting_groups(
@@ -111,7 +101,7 @@ def _check_meeting(step: SuperstepOp, variables: Mapping[str, Variable], target:
                 at = int(np.argmax(apart))
                 _refuse(step, op, f"moves words from chip {source[at]} to {destination[at]}")
         elif isinstance(op, OUTSIDE):
-            chips = chips_of(moved_variable(op, variables).placed.tiles, size)
+            chips = moved_variable(op, variables).placed.tiles.used_chips(size)
             alone = chips[group[chips] < 0]
             if len(alone):
                 _refuse(step, op, f"joins the host and chip {alone[0]}")

@@ -102,14 +102,12 @@ def zones_of(target: Target, tiles: int) -> Zones:
     """The zones of a target.
 
     Args:
-        tiles: as many as there are, or more: a program that does not fit may name tiles behind
-            those of the last chip. They count as tiles of the last one.
+        tiles: as many as there are, or more, as for Links.chip_of_tiles.
     """
-    every = np.arange(tiles)
     chips = np.arange(target.chips)
-    zone = np.minimum(every // target.tiles_per_chip, target.chips - 1)
+    zone = target.links.chip_of_tiles(tiles, target.tiles_per_chip)
     if not target.io_tiles:
         return Zones(chips, zone)
-    place = every - zone * target.tiles_per_chip
+    place = np.arange(tiles) - zone * target.tiles_per_chip
     is_io = (target.tiles_per_chip - target.io_tiles <= place) & (place < target.tiles_per_chip)
     return Zones(np.tile(chips, 2), np.where(is_io, zone + target.chips, zone))

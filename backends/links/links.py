@@ -143,6 +143,17 @@ class Links:
             )
         )
 
+    def chip_of_tiles(self, tiles: int, chip_tiles: int) -> Integers:
+        """The chip of each tile: (tiles,).
+
+        A program that does not fit may name tiles behind those of the last chip. They count as
+        tiles of the last one.
+
+        Args:
+            chip_tiles: the tiles of a chip.
+        """
+        return np.minimum(np.arange(tiles) // chip_tiles, self.chips - 1)
+
     def meeting_seconds(self, chips: Sequence[int] = ()) -> float:
         """Seconds in which the tiles of several chips meet, beyond what those of one chip take.
 
@@ -165,7 +176,7 @@ class Links:
         """
         waiting = np.zeros(traffic.tiles, np.int64)
         chips = self.chips
-        chip = np.arange(traffic.tiles) // (tiles // chips)
+        chip = self.chip_of_tiles(traffic.tiles, tiles // chips)
         flows = traffic.flows()
         crossing = flows.among(chip)
         if not len(crossing.source):

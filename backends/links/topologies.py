@@ -170,7 +170,7 @@ class Torus(Ladder):
         """The links among its first chips. Fewer rows than all are a ladder."""
         if chips in (1, self.chips):
             return super().part(chips)
-        return _of_kind(Ladder, self, chips)
+        return of_kind(Ladder, self, chips)
 
     def _rows_between(self, used: Collection[int], rows: int) -> int:
         return _around(used, rows)
@@ -206,7 +206,7 @@ class Pod(Torus):
         """The links among its first chips. Those of one torus use no gateway."""
         if chips > self.domain:
             return Links.part(self, chips)
-        return _of_kind(Torus, self, self.domain).part(chips)
+        return of_kind(Torus, self, self.domain).part(chips)
 
     @property
     def problem(self) -> str:
@@ -298,8 +298,8 @@ _MACHINE = 4
 L = TypeVar("L", bound=Links)
 
 
-def _of_kind(kind: type[L], links: Links, chips: int) -> L:
-    """Another topology with the facts of links that it knows."""
+def of_kind(kind: type[L], links: Links, chips: int) -> L:
+    """Another topology, with the facts of links that it shares."""
     own = {each.name: getattr(links, each.name) for each in fields(kind)}
     return kind(**own | {"chips": chips})
 

@@ -57,7 +57,7 @@ def crossings(steps: Sequence[StepCharge], target: Target) -> Crossings:
         traffic = step.charge.traffic
         if chips == 1 or not traffic.carried:
             continue
-        chip = chips_of_tiles(target, traffic.tiles)
+        chip = target.links.chip_of_tiles(traffic.tiles, target.tiles_per_chip)
         pairs, amount = traffic.flows().among(chip).by_pair(chips)
         step_bytes[k] = amount.sum()
         moved.append((pairs, amount * step.price.times))
@@ -72,11 +72,3 @@ def crossings(steps: Sequence[StepCharge], target: Target) -> Crossings:
     load = np.zeros(len(routes.bytes_per_second))
     np.add.at(load, routes.link, of_pair[routes.pair])
     return Crossings(chips, pair, total, step_bytes, load, load / routes.bytes_per_second)
-
-
-def chips_of_tiles(target: Target, tiles: int) -> Integers:
-    """The chip of each tile: (tiles,). Tiles that the machine does not have count for its last
-    chip.
-    """
-    chips = target.links.chips
-    return np.minimum(np.arange(tiles) // (target.tiles // chips), chips - 1)

@@ -14,13 +14,14 @@ runs the pod makes the partition itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TypeGuard, cast
 
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
 from ..links.links import Links
 from ..links.table import topology_named
+from ..links.topologies import of_kind
 
 KEYS = ("chips", "topology", "sync")
 
@@ -65,8 +66,7 @@ def partition_links(
         what = f"{chips} of {most} chips of a {links_of(most).kind}"
         raise refuse("topology", f"{_shown(kind)}; {what} can be a {' or a '.join(allowed)}")
     if kind != links.kind:
-        simpler = topology_named(str(kind))
-        links = simpler(**{each.name: getattr(links, each.name) for each in fields(simpler)})
+        links = of_kind(topology_named(str(kind)), links, chips)
     if "sync" not in values:
         return links
     group = values["sync"]

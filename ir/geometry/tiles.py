@@ -106,6 +106,18 @@ class Tiles:
         begins = (self.first + chip * self.apart for chip in range(prod(self.chips)))
         return tuple((begin, begin + self.on_a_chip) for begin in begins)
 
+    def used_chips(self, chip_tiles: int) -> NDArray[np.int64]:
+        """The chips of a machine that have some of these tiles, each once, in order.
+
+        Args:
+            chip_tiles: the tiles of a chip of the machine.
+        """
+        begins, ends = np.array(self.spans).T
+        # Cells in a row may go on from a chip to the next.
+        first, last = begins // chip_tiles, (ends - 1) // chip_tiles
+        more = np.arange(int((last - first).max(initial=0)) + 1)
+        return np.unique(np.minimum(first[:, None] + more, last[:, None]))
+
     @property
     def rows(self) -> Rows:
         """Selects the tiles in an array with a row a tile."""

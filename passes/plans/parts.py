@@ -108,11 +108,7 @@ def _own(placement: Placement, placed: Placed, chip_tiles: int) -> Placed:
 
 @lru_cache(maxsize=8192)
 def _chips_of(tiles: Tiles, chip_tiles: int) -> NDArray[np.int64]:
-    begins, ends = np.array(tiles.spans).T
-    # Cells in a row may go on from a chip to the next.
-    first, last = begins // chip_tiles, (ends - 1) // chip_tiles
-    more = np.arange(int((last - first).max(initial=0)) + 1)
-    return np.unique(np.minimum(first[:, None] + more, last[:, None]))
+    return tiles.used_chips(chip_tiles)
 
 
 @dataclass(frozen=True, eq=False)
