@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -285,21 +286,30 @@ def run_price(module: ModuleOp, found: Sequence[StepPrice], target: Target) -> P
 
 def _busy(found: Sequence[StepPrice], times: Mapping[SuperstepOp, int], zones: int) -> list[Phases]:
     """The cycles in which each zone is busy in a run."""
-    counts = [times.get(each.step, 0) for each in found]
-
-    def summed(cycles: Sequence[Integers]) -> list[int]:
-        columns = np.array(cycles, object if max(counts, default=0) > MANY else np.int64)
-        return np.dot(np.array(counts, columns.dtype), columns).tolist()
-
     if not found:
         return [Phases(0, 0, 0)] * zones
+    counts = np.array([times.get(each.step, 0) for each in found])
     phases = ("sync_cycles", "exchange_cycles", "compute_cycles")
-    sums = [summed([getattr(each.advance, name) for each in found]) for name in phases]
+    sums = (
+        _repeated(counts, np.array([getattr(each.advance, name) for each in found])).tolist()
+        for name in phases
+    )
     return [Phases(*each) for each in zip(*sums, strict=True)]
 
 
 MANY = 1 << 24
 """Times cycles, and the sum over supersteps, fit in 64 bits as long as none runs more often."""
+
+
+def _repeated(times: Integers, cycles: Integers) -> NDArray[Any]:
+    """The sums of times and cycles: (...,), exact also where they do not fit in 64 bits.
+
+    Args:
+        times: (n,).
+        cycles: of one time, (n, ...).
+    """
+    exact = object if times.max(initial=0) > MANY else np.int64
+    return np.asarray(np.dot(times.astype(exact), cycles.astype(exact)))
 
 
 def phases_of(advance: Advance, times: Integers) -> Phases:
@@ -308,17 +318,11 @@ def phases_of(advance: Advance, times: Integers) -> Phases:
     Args:
         times: how often it runs in each of them, (zones,).
     """
-    at = np.flatnonzero(times)
-    counts = times[at].tolist()
-
-    def cycles(each: Integers) -> int:
-        # The product may not fit in 64 bits.
-        return sum(n * c for n, c in zip(counts, each[at].tolist(), strict=True))
-
     return Phases(
-        cycles(advance.sync_cycles),
-        cycles(advance.exchange_cycles),
-        cycles(advance.compute_cycles),
+        *(
+            int(_repeated(times, each).item())
+            for each in (advance.sync_cycles, advance.exchange_cycles, advance.compute_cycles)
+        )
     )
 
 
@@ -440,7 +444,7 @@ def charged_price(
 def _advance(step: SuperstepOp, charge: Charge, target: Target, zones: Zones) -> Advance:
     """What one execution of a superstep does to the clocks.
 
-    A chip takes part if it does anything, and if others wait for it.
+    A zone takes part if it does anything, or meets others. If none does, all take part.
     """
     exchange = charged_exchange(charge, target)
     total = exchange + charge.compute
