@@ -62,12 +62,12 @@ class _Evaluator:
         self.remote: dict[str, Array] = {}
         for op in module.ops:
             if isinstance(op, tile.RemoteOp):
-                given = (
-                    host_tensor(state, op.symbol, op.tensor, "state")
-                    if op.symbol in state
-                    else None
+                name = op.symbol
+                self.remote[name] = (
+                    host_tensor(state, name, op.tensor, "state")
+                    if name in state
+                    else op.first_value
                 )
-                self.remote[op.symbol] = op.first_value if given is None else given
         self.blocks: dict[str, Blocks] = {}
         for name, variable in self.variables.items():
             self.blocks[name] = blocks = stacked_blocks(variable.placed, variable.tensor)

@@ -48,6 +48,21 @@ def test_the_latest_phase_of_all_nodes_is_that_of_the_operation(origin: str | No
     assert Phases(()).phase(origin) == phase
 
 
+@pytest.mark.parametrize(
+    ("path", "node"),
+    [
+        ("conv1", "conv1"),
+        ("conv1/backward/partials", "conv1"),
+        ("cell/conv1/backward", "cell/conv1"),
+        ("cell/update/MatMul/backward", "cell/update/MatMul"),
+        ("cell/update", "cell"),
+        ("clip", ""),
+    ],
+)
+def test_the_node_of_a_path_is_what_comes_before_the_steps_of_training(path: str, node: str):
+    assert Phases(("cell/update/MatMul",)).node_of(path) == node
+
+
 def test_phases_are_told_apart_only_if_some_are_not_forward():
     assert several([FORWARD, FORWARD]) == ()
     assert several([UPDATE, FORWARD, UPDATE]) == (FORWARD, UPDATE)

@@ -1,3 +1,5 @@
+"""Tests for backends/evaluate/replicas.py."""
+
 import numpy as np
 import pytest
 
