@@ -119,6 +119,11 @@ class MemoryReport:
             return f"it needs {self.tiles:,} tiles, and the target has {self.target.tiles:,}"
         if self.over_bytes:
             return f"tile {self.fullest_tile} needs {self.over_bytes:,} bytes more than it has"
+        if self.remote_bytes > self.target.remote_bytes:
+            return (
+                f"it needs {self.remote_bytes:,} bytes of remote memory, and the target has "
+                f"{self.target.remote_bytes:,}"
+            )
         return ""
 
     def problem(self) -> DoesNotFit | None:
@@ -132,7 +137,7 @@ class MemoryReport:
                 remedy="plan it again for this target",
             )
         if not self.over_bytes:
-            return None
+            return remote_problem(self.remote_bytes, self.target)
         return DoesNotFit(
             "the program",
             self.max_tile_bytes,
@@ -145,6 +150,23 @@ class MemoryReport:
                 + ", ".join(f"@{v.name} {v.bytes} B" for v in self.variables[:SHOWN]),
             ),
         )
+
+
+def remote_problem(needed: int, target: Target) -> DoesNotFit | None:
+    """The error to raise if states need more remote memory than a target has; None if they fit.
+
+    Args:
+        needed: bytes of all states in remote memory.
+    """
+    if needed <= target.remote_bytes:
+        return None
+    return DoesNotFit(
+        "the program",
+        needed,
+        target.remote_bytes,
+        units="bytes of remote memory",
+        remedy="keep fewer states there, or give the target more remote.gbytes",
+    )
 
 
 def _layers(variables: Sequence[TileVariable]) -> Iterator[str]:

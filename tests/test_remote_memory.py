@@ -90,7 +90,7 @@ def test_a_target_without_remote_memory_refuses_a_remote_home():
 
 
 def test_states_that_are_too_large_for_remote_memory_do_not_fit():
-    with pytest.raises(DoesNotFit, match="remote memory needs 512 bytes, 100 available"):
+    with pytest.raises(DoesNotFit, match="needs 512 bytes of remote memory, 100 available"):
         compiled(("w",), f"{TARGET},remote.gbytes=1e-7")
 
 

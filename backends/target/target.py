@@ -228,6 +228,11 @@ class Target:
         return replace(self, tiles=self.tiles - self.io_tiles, io_tiles=0)
 
     @property
+    def remote_bytes(self) -> int:
+        """The bytes of remote memory of all chips."""
+        return self.remote.bytes * self.chips
+
+    @property
     def tiles_per_chip(self) -> int:
         """The tiles of one chip. Tile t is on chip t // tiles_per_chip."""
         return self.tiles // self.links.chips

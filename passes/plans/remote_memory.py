@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from ...backends.memory import remote_problem
 from ...backends.target import PRESETS, Target
 from ...dialects import nn
 from ...dialects.home import is_remote
 from ...dialects.tile import RemoteOp
 from ...ir.provenance import place
-from ...ir.support.errors import DoesNotFit, InputError
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 
 
@@ -21,21 +22,16 @@ def check_remote_states(module: ModuleOp, target: Target) -> None:
     sizes = {op: size for op in module.body.block.ops if (size := _remote_bytes(op)) is not None}
     if not sizes:
         return
-    available = target.remote.bytes * target.chips
-    if not available:
+    if not target.remote_bytes:
         having = ", ".join(name for name, each in PRESETS.items() if each.remote.bytes)
         first = next(iter(sizes))
         raise InputError(
             f"{first.name} at {place(first)}: home in remote memory, and target {target.name} has "
             f"none (remote.gbytes = 0); need one of {having}, or remote.gbytes"
         )
-    if (needed := sum(sizes.values())) > available:
-        raise DoesNotFit(
-            "remote memory",
-            needed,
-            available,
-            remedy="keep fewer states there, or give the target more remote.gbytes",
-        )
+    problem = remote_problem(sum(sizes.values()), target)
+    if problem is not None:
+        raise problem
 
 
 def _remote_bytes(op: Operation) -> int | None:

@@ -134,6 +134,17 @@ def test_too_few_tiles_are_a_problem_of_tiles():
     assert (problem.needed, problem.available, problem.units) == (4, 3, "tiles")
 
 
+def test_states_that_remote_memory_does_not_hold_are_a_problem():
+    remote = "tile.remote @r : tensor<3xf32> = blob <[1, 2, 3] : tensor<3xf32>>"
+    fits = report(variables=remote, target="tiny:5,remote.gbytes=12e-9")
+    assert (fits.remote_bytes, fits.problem(), fits.shortage) == (12, None, "")
+    found = report(variables=remote, target="tiny:5,remote.gbytes=11e-9")
+    assert found.shortage == "it needs 12 bytes of remote memory, and the target has 11"
+    assert str(found.problem()).startswith(
+        "the program needs 12 bytes of remote memory, 11 available; keep fewer"
+    )
+
+
 @given(planned_programs())
 @settings(max_examples=30)
 def test_live_bytes_lie_below_the_highest_address(program: Program):
