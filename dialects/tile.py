@@ -441,8 +441,7 @@ class StoreOp(Departure):
 
 
 SYNC_ZONES = ("internal", "external", "all")
-"""internal: the tiles of each chip by itself; all: those of a group of chips; external: those of a
-group of chips, and the host."""
+"""The zones of a sync; SyncOp says what they mean."""
 
 
 def zone_of(*, host: bool, chips: bool = False) -> str:
@@ -459,14 +458,14 @@ def zone_of(*, host: bool, chips: bool = False) -> str:
 class SyncOp(IRDLOperation):
     """Tiles wait for each other.
 
-    Those of the chips of a group wait for each other. Those of a chip of no group, which takes part
-    in the superstep, wait for each other alone.
+    The tiles of all chips of a group wait for each other. On a chip of no group that takes part in
+    the superstep, the tiles wait only for each other.
 
     Example: tile.sync "all" of <[0 to 3] times 16 apart 4>
 
     Attributes:
-        zone: internal, the tiles of each chip alone; all, the tiles of a group of chips; external,
-            these and the host.
+        zone: internal, the tiles of each chip by itself; all, those of each group of chips;
+            external, those of one group of chips, and the host.
         groups: the groups of chips; all chips are one group where it is absent.
     """
 
@@ -497,7 +496,8 @@ class SyncOp(IRDLOperation):
                 "name none"
             )
         if self.zone.data == SYNC_ZONES[1] and len(self.groups.data.groups) > 1:
-            raise VerifyException("the host meets one group of chips; need one")
+            found = len(self.groups.data.groups)
+            raise VerifyException(f"{found} groups; the host meets one group of chips")
 
     @property
     def chips(self) -> ChipGroups | None:

@@ -86,7 +86,7 @@ def test_programs_print_parse_and_verify(text: str):
         (exchange('tile.sync "internal" of <[0, 1]>'), "meet each by itself: name none"),
         (
             exchange('tile.sync "external" of <[0], [1]> tile.input "x" -> @a : tensor<8xf32>'),
-            "the host meets one group of chips",
+            "2 groups; the host meets one group of chips",
         ),
         (
             exchange('tile.sync "internal"').replace("at 16", "at 17"),
