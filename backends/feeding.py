@@ -1,11 +1,11 @@
 """How many items a second a program takes: what the machine computes, and what feeds it.
 
 An item is a sample of a batch, such as an image. Storage, host, network and machine work at the
-same time, each on items of its own, so the slowest of them decides. What nobody has told about an
-installation (see `Host` and `Storage` in facts.py) is left out, and so limits nothing.
+same time, each on items of its own, so the slowest of them decides. Parts of an installation whose
+facts are not given (see `Host` and `Storage` in facts.py) limit nothing.
 
 A machine without I/O tiles takes inputs before a run and gives results after it, and computes
-meanwhile nothing. With I/O tiles, the link brings the inputs of the next run and takes the results
+nothing meanwhile. With I/O tiles, the link brings the inputs of the next run and takes the results
 of the last one while a run computes, so the link is one more part. Of N runs, the inputs of the
 first and the results of the last one are not hidden. A transfer waits for the host before it begins
 and after it has ended; if the host prefetches inputs, they wait only after it.

@@ -58,8 +58,8 @@ def placed(op: Operation, facts: ModuleFacts) -> None:
 
 @holds("no home but remote memory; then a layout with one owner per element")
 def remote_home(op: partition.StateOp, facts: ModuleFacts) -> None:
-    """A state lies in its own layout, or in remote memory, from which its old value may be
-    copied."""
+    """A state lies in its own layout, or in remote memory. Remote memory takes the value from its
+    owners, so each element needs exactly one."""
     if HOME not in op.attributes:
         return
     if not is_remote(op):

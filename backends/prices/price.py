@@ -146,6 +146,7 @@ class ChipPrice:
     """What a clock zone does in a run: a chip, or the I/O tiles of one.
 
     Attributes:
+        chip: its number.
         busy: its cycles of sync, exchange and compute.
         end: its clock at the end of the run.
     """
