@@ -56,6 +56,12 @@ def test_every_cell_is_found_on_its_own_tile(tiles: Tiles):
     assert (tiles.spread(cells + 1) == table[tiles.first :]).all()
 
 
+@given(spread_tiles(), st.integers(1, 9))
+def test_the_chips_of_tiles_are_those_of_all_cells(tiles: Tiles, chip_tiles: int):
+    every = tiles.of(np.arange(tiles.count)) // chip_tiles
+    assert tiles.used_chips(chip_tiles).tolist() == np.unique(every).tolist()
+
+
 @given(spread_tiles(), spread_tiles())
 def test_cells_in_common_lie_on_the_same_tiles(one: Tiles, other: Tiles):
     mine, its = in_common(one, other)
