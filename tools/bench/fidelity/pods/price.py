@@ -57,8 +57,27 @@ class Priced:
 
 
 def price_row(row: Row) -> Priced:
-    """The price of a row. Raises Unclear if a step does not compile, or does not fit."""
-    return PRICES[row.model](row)
+    """The price of a row. Raises Unclear if a step does not compile, or does not fit, or if a
+    replica has other chips than the steps are made for."""
+    chips, price = PRICES[row.model]
+    if row.stages != chips:
+        raise Unclear(f"{row.stages} chips a replica; {row.model} is priced for {chips}")
+    return price(row)
+
+
+def _fitting(row: Row, steps: Callable[[int, str], list[Step]]) -> tuple[int, list[Step]]:
+    """The largest part of a row's micro-batch whose steps fit a chip, and these steps.
+
+    Args:
+        steps: the steps that a micro-batch of a size takes on a chip of a name.
+    """
+    chip = row.target.with_chips(1).spelling()
+    sizes = dict.fromkeys(int(part * row.micro_batch) for part in LESS)
+    for size in filter(None, sizes):
+        found = steps(size, chip)
+        if all(each.fits for each in found):
+            return size, found
+    raise Unclear(f"no micro-batch of {', '.join(map(str, sizes))} fits {chip}")
 
 
 @cache
@@ -84,14 +103,7 @@ IMAGES_WITHOUT = (
 
 
 def _images(row: Row) -> Priced:
-    chip = row.target.with_chips(1).spelling()
-    sizes = dict.fromkeys(int(part * row.micro_batch) for part in LESS)
-    for size in filter(None, sizes):
-        found = _step(step_of_images, NETWORK, size, chip)
-        if found.fits:
-            break
-    else:
-        raise Unclear(f"no micro-batch of {', '.join(map(str, sizes))} fits {chip}")
+    size, (found,) = _fitting(row, lambda size, chip: [_step(step_of_images, NETWORK, size, chip)])
     sample = found.samples / size
     times = row.micro_batch * row.accumulation
     return Priced(
@@ -121,16 +133,11 @@ BERT_WITHOUT = (
 
 
 def _bert(row: Row) -> Priced:
-    chip = row.target.with_chips(1).spelling()
-    sizes = dict.fromkeys(int(part * row.micro_batch) for part in LESS)
-    for size in filter(None, sizes):
-        kinds = ((4, 3), (3, 4))
-        stages = [Stage(a, f, size, *_rest_of(BERT_LARGE)) for a, f in kinds]
-        found = [_step(step_of_stage, each, chip) for each in stages]
-        if all(each.fits for each in found):
-            break
-    else:
-        raise Unclear(f"no micro-batch of {', '.join(map(str, sizes))} fits {chip}")
+    def steps(size: int, chip: str) -> list[Step]:
+        stages = (Stage(a, f, size, *_rest_of(BERT_LARGE)) for a, f in ((4, 3), (3, 4)))
+        return [_step(step_of_stage, each, chip) for each in stages]
+
+    size, found = _fitting(row, steps)
     slowest = max(found, key=lambda each: each.samples)
     sample = slowest.samples / size
     # Forward and backward stages fill and flush the pipeline.
@@ -172,5 +179,8 @@ def _between(row: Row, moved: int) -> float:
     return float(seconds.max() + links.first_word_seconds()) * row.target.clock_hz
 
 
-PRICES: Mapping[str, Callable[[Row], Priced]] = {"resnet50": _images, "bert": _bert}
-"""The function that prices the rows of each model."""
+PRICES: Mapping[str, tuple[int, Callable[[Row], Priced]]] = {
+    "resnet50": (1, _images),
+    "bert": (8, _bert),
+}
+"""By model, the chips of a replica, and the function that prices the rows."""

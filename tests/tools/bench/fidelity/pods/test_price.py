@@ -50,6 +50,7 @@ def test_a_pipeline_takes_its_slowest_stage_in_every_turn_and_fills_and_flushes(
         return Step(True, 1000 * stage.feed_forwards + 30, 30, 300, 0, 7)
 
     monkeypatch.setattr(price, "_step", step)
+    monkeypatch.setitem(price.PRICES, "bert", (BERT.stages, price.PRICES["bert"][1]))
     found = price.price_row(BERT)
     # Two stages forward and two backward: 10 + 4 - 1 turns.
     assert found.samples == 4000 * 13
@@ -62,6 +63,12 @@ def test_a_pipeline_takes_its_slowest_stage_in_every_turn_and_fills_and_flushes(
 def test_a_step_that_never_fits_is_unclear():
     with pytest.raises(Unclear, match="no micro-batch of 80, 60, 40, 20 fits tiny:16"):
         price.price_row(replace(IMAGES, micro_batch=80))
+
+
+@pytest.mark.parametrize("row", [BERT, replace(IMAGES, replicas=2)])
+def test_a_replica_of_other_chips_than_its_steps_are_made_for_is_unclear(row: Row):
+    with pytest.raises(Unclear, match=r"2 chips a replica; .* is priced for [18]"):
+        price.price_row(row)
 
 
 def test_sums_grow_with_elements_and_with_replicas():
