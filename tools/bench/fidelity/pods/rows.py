@@ -68,7 +68,15 @@ def read_pods(path: Path = PODS) -> list[Row]:
             lines = list(csv.DictReader(stream, strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    return [_row(f"{path}:{number}", line) for number, line in enumerate(lines, 2)]
+    if not lines:
+        raise InputError(f"{path}: no rows; need one below the names of columns")
+    found: dict[str, Row] = {}
+    for number, line in enumerate(lines, 2):
+        row = _row(f"{path}:{number}", line)
+        if row.name in found:
+            raise InputError(f"{path}:{number}: a second row {row.name}; need one of each name")
+        found[row.name] = row
+    return list(found.values())
 
 
 def _row(place: str, line: Mapping[str, str | None]) -> Row:

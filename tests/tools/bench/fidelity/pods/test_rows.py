@@ -32,6 +32,17 @@ def test_a_file_is_known_by_its_columns(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("lines", "says"),
+    [([], "rows.csv: no rows"), ([LINE, LINE], "rows.csv:3: a second row resnet50-bow-16")],
+)
+def test_a_file_has_rows_of_different_names(tmp_path: Path, lines: list[str], says: str):
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join([",".join(COLUMNS), *lines]) + "\n")
+    with pytest.raises(InputError, match=says):
+        read_pods(path)
+
+
+@pytest.mark.parametrize(
     ("was", "now", "says"),
     [
         ("Bow 1.85 GHz", "Box", "rows.csv:2: system 'Box'; need one of Bow, GC200"),
