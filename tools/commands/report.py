@@ -299,6 +299,8 @@ def _check_use(asked: _Asked, tiles: str, how: Compilation) -> None:
         raise InputError("no folder to write to; need -o DIR")
     if asked.markdown is not None and not asked.baseline:
         raise InputError("--markdown: nothing to compare with; need BASELINE")
+    if asked.timeline is not None and asked.timeline.suffix != ".svg":
+        raise InputError(f"--timeline {asked.timeline}: the picture is SVG; need FILE.svg")
     if tiles and asked.perfetto is None:
         raise InputError("--tiles without --perfetto; need both")
     if asked.passes and asked.model.endswith(PROGRAM_FILE):

@@ -83,8 +83,8 @@ def run(
             },
             {"--outputs": outputs, "--profile": profile, "--trace": trace},
         )
-        named = how.target is not None or how.chips is not None
-        if at == MACHINE and named and not model.endswith(PROGRAM_FILE):
+        # Without --target, the model may name one, which is not known yet.
+        if at == MACHINE and how.target is not None and not model.endswith(PROGRAM_FILE):
             refuse_too_little_to_map(machine_of(how.target, how.chips, how.io_tiles))
         given: dict[str, Array] = {}
         replaced: dict[str, Array] = {}

@@ -47,8 +47,11 @@ class PipelineOptions:
     @property
     def cuts(self) -> tuple[str, ...]:
         """The nodes that begin a stage; () if the planner chooses. Raises InputError."""
-        if self.text.strip().isdecimal():
+        number = self.text.strip()
+        if number.isdecimal():
             return ()
+        if number.removeprefix("-").isdecimal():
+            raise InputError(f"--pipeline {number}: need 1 or more stages")
         names = tuple(name.strip() for name in self.text.split(","))
         if not all(names):
             raise InputError(
@@ -123,10 +126,14 @@ class PipelineOptions:
                 f"--pipeline {self.text} on {own} chips with {self.replicas} replicas: {needed} "
                 f"chips; target {self.target.name} has {self.target.chips}"
             )
-        count = train.micro_batches if train is not None else micro_batches or 1
+        count = 1 if micro_batches is None else micro_batches
+        if count < 1:
+            raise InputError(f"--micro-batches {count}: need 1 or more")
+        if train is not None:
+            count = train.micro_batches
         least = Pipeline.of(self.named_schedule, chips).overlap
         option = "--micro-batches N" if train is None else "--training micro-batches=N"
-        what = f"--pipeline {self.text}: {count} micro-batches"
+        what = f"--pipeline {self.text}: {count} micro-batch{'es' * (count > 1)}"
         if count < least:
             raise InputError(
                 f"{what}; a {self.named_schedule} schedule of {len(chips)} stages needs at least "

@@ -129,3 +129,10 @@ def test_a_summary_needs_a_baseline():
     assert result.exit_code == 2
     assert "need BASELINE" in result.output
     assert not Path("out.md").exists()
+
+
+def test_a_timeline_is_svg():
+    result = report("--timeline", "out.png")
+    assert result.exit_code == 2
+    assert "--timeline out.png: the picture is SVG; need FILE.svg" in result.output
+    assert not Path("out.png").exists()
