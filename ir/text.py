@@ -33,6 +33,7 @@ from .upstream import (
     Printer,
     StringLiteral,
 )
+from .xdsl.dense_literals import BitsFirst, bits_first
 
 T = TypeVar("T")
 
@@ -206,7 +207,8 @@ _locations: dict[str, LocationAttr] = {}
 class _PlacingParser(Parser):
     """xDSL's parser, which also gives operations without a location their place in the text.
 
-    It parses equal texts of tensor types and of plain locations only once.
+    It parses equal texts of tensor types and of plain locations only once, and reads hexadecimal
+    floats of dense attributes as bits.
     """
 
     def __init__(self, context: Context, text: str, path: str) -> None:
@@ -225,6 +227,9 @@ class _PlacingParser(Parser):
             line, column = _line_and_column(self._lines, start)
             op.location = FileLineColLoc(self._path, IntAttr(line), IntAttr(column))
         return op
+
+    def _parse_tensor_literal_element(self) -> BitsFirst:
+        return bits_first(super()._parse_tensor_literal_element())
 
     def parse_optional_type(self) -> TypeAttribute | None:
         """A type, if one is next."""
