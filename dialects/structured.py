@@ -118,6 +118,11 @@ class Stage:
         """Number of further operands."""
         return self.reads.count(FURTHER) if self.reads else FUNCTIONS[self.function].arity - 1
 
+    def after(self, count: int) -> Stage:
+        """The same stage behind so many further stages, which come before the first one."""
+        reads = tuple(k if k == FURTHER else k + count for k in self.reads)
+        return replace(self, reads=reads)
+
     def arguments(self, values: Sequence[T], further: Sequence[T]) -> list[T]:
         """The operands of the function, in order.
 

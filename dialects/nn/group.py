@@ -119,19 +119,13 @@ class Group:
             positions=(*core.space.positions, *numbers),
         )
         first = len(core.body.then)
-        stages = (*core.body.then, *(_after(stage, first) for stage in self.stages))
+        stages = (*core.body.then, *(stage.after(first) for stage in self.stages))
         return Structure(space, replace(core.body, then=stages))
 
 
 def _structure(op: Operation) -> Structure:
     assert isinstance(op, Structured)
     return op.structure()
-
-
-def _after(stage: Stage, count: int) -> Stage:
-    """A stage of a follower, renumbered to come after `count` stages of the root itself."""
-    reads = tuple(k if k == FURTHER else k + count for k in stage.reads)
-    return replace(stage, reads=reads)
 
 
 def number_of_group(op: Operation) -> int | None:

@@ -336,7 +336,7 @@ def adding(structure: Structure, chain: bool) -> Structure:
     positions = structure.chain_coordinates(structure.own_places + 1) if chain else ()
     return Structure(
         replace(space, operands=(*space.operands[:own], left, *extras), positions=positions),
-        replace(body, then=(Stage(ADDS[body.combiner]), *then)),
+        replace(body, then=(Stage(ADDS[body.combiner]), *(stage.after(1) for stage in then))),
     )
 
 

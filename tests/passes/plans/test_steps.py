@@ -30,25 +30,34 @@ RING = "split [2, 4, 1] steps [1, 1, 4] ring [-1, -1, 1]"
 WEIGHTS = np.random.default_rng(1).normal(size=(K, N)).astype(np.float32)
 
 
-def product(plan: str, element: str = "f32"):
-    """A product of matrices with a plan, its weights a state."""
+WAY = "convert-nn-to-partition,convert-partition-to-tile,schedule-supersteps,allocate,"
+WAY += "group-supersteps,convert-tile-to-exchange"
+
+
+def product(plan: str, element: str = "f32", *, squared: bool = False):
+    """A product of matrices with a plan, its weights a state; or its square, in one group."""
     made = context()
     digest = made.blobs.add(WEIGHTS.astype(f"f{int(element[1:]) // 8}")).digest
     left, right, out = (f"tensor<{a}x{b}x{element}>" for a, b in ((M, K), (K, N), (M, N)))
+    square = f"%1 = nn.mul %0, %0 {{group = 0}} : ({out}, {out}) -> {out}"
     text = f"""
     builtin.module attributes {{abele.target = "{TARGET}"}} {{
       nn.state @w : {right} = <"{digest}">
       func.func @main(%a: {left}) -> {out} {{
         %b = nn.load @w : {right}
-        %0 = "nn.matmul"(%a, %b) {{plan = #abele.plan<{plan}>}} : ({left}, {right}) -> {out}
-        func.return %0 : {out}
+        %0 = "nn.matmul"(%a, %b) {{group = 0, plan = #abele.plan<{plan}>}}
+          : ({left}, {right}) -> {out}
+        {square if squared else ""}
+        func.return {"%1" if squared else "%0"} : {out}
       }}
     }}"""
     return parse_module(text, made), made
 
 
-def lowered(plan: str, element: str = "f32", to: str = "convert-nn-to-partition"):
-    module, made = product(plan, element)
+def lowered(
+    plan: str, element: str = "f32", to: str = "convert-nn-to-partition", *, squared: bool = False
+):
+    module, made = product(plan, element, squared=squared)
     for each in parse_pipeline(to, PASSES):
         each.apply(made, module)
     module.verify()
@@ -72,12 +81,21 @@ def computes(module):
 )
 @pytest.mark.parametrize("element", ["f32", "f16"])
 def test_a_product_in_steps_is_the_product(plan: str, element: str):
-    way = "convert-nn-to-partition,convert-partition-to-tile,schedule-supersteps,allocate,"
-    module = lowered(plan, element, way + "group-supersteps,convert-tile-to-exchange")
+    module = lowered(plan, element, WAY)
     a = np.random.default_rng(0).normal(size=(M, K)).astype(f"f{int(element[1:]) // 8}")
     (found,) = Machine(module, resolve_target(TARGET), strict=True).run({"arg0": a}).values()
     (exact,) = run_reference(product(plan, element)[0], {"arg0": a}).outputs.values()
     np.testing.assert_allclose(found, exact, rtol=1e-3 if element == "f16" else 1e-5, atol=1e-2)
+
+
+def test_a_chain_that_reads_its_first_value_twice_reads_the_sum_of_all_steps():
+    plan = "split [2, 4, 1] steps [1, 1, 3]"
+    *_, last = computes(lowered(plan, squared=True))
+    assert [stage.reads for stage in last.body.data.then] == [(), (1, 1)]
+    a = np.random.default_rng(0).normal(size=(M, K)).astype(np.float32)
+    module = lowered(plan, to=WAY, squared=True)
+    (found,) = Machine(module, resolve_target(TARGET), strict=True).run({"arg0": a}).values()
+    np.testing.assert_allclose(found, (a @ WEIGHTS) ** 2, rtol=1e-4, atol=1e-5)
 
 
 def test_steps_over_a_reduction_add_to_the_partials():
