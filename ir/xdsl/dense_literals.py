@@ -6,7 +6,7 @@ minus infinity. xDSL reads such a literal as a whole number, 4286578688.0, and r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import AnyFloat
 
@@ -26,7 +26,7 @@ class BitsFirst(Element):
         """
         text: str = self.span.text
         if not isinstance(type, AnyFloat) or text[:2] not in ("0x", "0X"):
-            whole: Any = super().to_type(parser, type)
+            whole = cast("Any", super()).to_type(parser, type)
             return whole
         size: int = type.compile_time_size
         if self.value >> (8 * size):

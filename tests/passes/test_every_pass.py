@@ -17,9 +17,11 @@ from abele.tools.testing.search.contracts import contracts_of, must_accept_all
 OWN_TESTS = (
     *("plan-splits", "differentiate", "train", "assign-stages", "cut-batch"),
     *("narrow-partials", "narrow-products", "multiply-quantised"),
+    *("convert-linalg-to-nn",),
 )
 """The passes whose programs compute something else, that take too long, that refuse weights that
-are not finite, or that look for more than chance makes. They have their own tests."""
+are not finite, that look for more than chance makes, or that take programs from elsewhere. They
+have their own tests."""
 
 SELDOM = ("update-early",)
 """The passes that change few programs: those that store a state once, early enough to matter."""

@@ -9,12 +9,14 @@ from xdsl.dialects.func import Func
 from xdsl.ir import Dialect
 
 from ...dialects.levels import DIALECTS, LEVELS, load_dialect
+from ...dialects.mlir import register_mlir
 from ...ir.context import AbeleContext
 
 
 def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
-    """A context with the dialects of every level, and more."""
+    """A context with the dialects of every level, those of MLIR that stand above nn, and more."""
     context = AbeleContext(levels=tuple(LEVELS))
     for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
         context.load_dialect(dialect)
+    register_mlir(context)
     return context

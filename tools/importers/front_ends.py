@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     import onnx
 
 with deferred(__name__):
+    from ...dialects.levels import MIXED
+    from ...dialects.mlir import has_mlir
     from ...ir.text import read_module
-    from ...ir.upstream import ModuleOp
+    from ...ir.upstream import ModuleOp, VerifyException
+    from ...ir.verify import verify
+    from ...passes.convert_linalg_to_nn import ConvertLinalgToNn
 
 
 Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
@@ -26,11 +30,18 @@ Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
 
 
 def _read_text(model: str | os.PathLike[str], reading: Reading) -> ModuleOp:
-    return read_module(model, reading.context)
+    module = read_module(model, reading.context)
+    if has_mlir(module):
+        try:
+            verify(module, MIXED)
+        except VerifyException as error:
+            raise InputError(f"{reading.place}: {error}") from None
+        ConvertLinalgToNn().apply(reading.context, module)
+    return module
 
 
 TEXT = FrontEnd("text", (".mlir",), _read_text, is_text=True)
-"""The text of a program of any level."""
+"""The text of a program of any level, or of MLIR's own dialects, which are converted to nn."""
 
 FRONT_ENDS = (ONNX, PT2, TEXT)
 """Abele's own front ends, in the order in which messages list them."""
