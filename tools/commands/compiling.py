@@ -111,7 +111,9 @@ class Compilation:
             "--keep",
             metavar="INPUT=OUTPUT",
             help="Keep a value on the device: the input becomes a state, which holds the output of "
-            "the run before, and zeros in the first. May be repeated.",
+            "the run before, and zeros in the first. A state of a text or of a StableHLO program "
+            "also keeps an output. Names of nested values stand for all their leaves, such as "
+            "params=result[0]. May be repeated.",
         ),
     ] = None
     passes: Annotated[

@@ -267,7 +267,8 @@ def read_model(request: Request, context: AbeleContext) -> ReadProgram:
     front_end = found_front_end(request.model)
     program = read_program(request.model, front_end, reading_of(request, context))
     request.tell(read_notes(program.module))
-    keep_states(program.module, request.keep or {}, program.path)
+    kept, folded = request.keep or {}, front_end.folds_weights
+    keep_states(program.module, kept, program.path, folded=folded)
     return program
 
 

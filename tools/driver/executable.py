@@ -286,6 +286,8 @@ class Executable(NotCopied):
     def states(self) -> dict[str, Array]:
         """All that a step of training changes, by name: weights, and what optimisers keep.
 
+        A program compiled with `keep` that changes weights has these too.
+
         Of the level that was run last; their first values, if none was.
         """
         return self._trained.values

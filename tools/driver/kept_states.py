@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,24 +24,33 @@ from ...dialects.host import (
     set_kept_sizes,
     set_result_sizes,
 )
-from ...dialects.levels import NN, level_of
+from ...dialects.levels import level_of
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
 from ...ir.upstream import LocationAttr, ModuleOp
+from ...ir.well_known import UPDATED
+from .leaf_names import leaves_of
 from .program import entry
 
 HELD = ".held"
 """The end of the name of a state that holds how many elements of other states exist."""
 
 
-def keep_states(module: ModuleOp, kept: Mapping[str, str], path: str) -> None:
+def keep_states(
+    module: ModuleOp, kept: Mapping[str, str], path: str, *, folded: bool = False
+) -> None:
     """Turn inputs of a program of nn into states that hold an output of the run before.
 
     Raises InputError for names that the program does not have, and for types that differ.
 
     Such an input and its output are no longer passed between host and device. The first run finds
-    zeros. One output can feed several inputs.
+    zeros. One output can feed several inputs. A state of the program can take the place of an
+    input: it receives the output, and the first run finds what it held before. Programs with such
+    states list what they change, so that the host can read and set it.
+
+    Names of nested values stand for all their leaves: params=result[0] is the same as
+    params['w']=result[0]['w'] and so on, for each input or state of params.
 
     The size of an input along an axis may have bounds, if that of its output depends on the run
     too. The state then has the larger one of their largest shapes, and the first run finds as few
@@ -50,14 +59,23 @@ def keep_states(module: ModuleOp, kept: Mapping[str, str], path: str) -> None:
 
     Args:
         kept: for each input, the output that it receives in the next run.
+        folded: whether the values of states may be part of the program's constants, so that they
+            cannot change any more.
     """
     if not kept:
         return
-    if level_of(module) != NN:
+    if not level_of(module).is_legal(nn.StoreOp.name):
         raise InputError(f"{path}: --keep: the program is not at nn, where its states are written")
     program = _Program(module, path)
-    pairs = [program.pair(given, produced) for given, produced in kept.items()]
-    program.replace(pairs)
+    named = program.leaves(kept)
+    held = [program.held(*each) for each in named if each[0] in program.states]
+    if held and folded:
+        raise InputError(
+            f"{path}: --keep {held[0].state.sym_name.data}={held[0].produced}: this is a weight of "
+            "the model, which the import may have computed with; need an input"
+        )
+    pairs = [program.pair(*each) for each in named if each[0] not in program.states]
+    program.replace(pairs, held)
 
 
 @dataclass(frozen=True)
@@ -99,8 +117,25 @@ class _Pair:
         yield nn.StoreOp(value, symbol)
 
 
+@dataclass(frozen=True)
+class _Held:
+    """A state of the program, and the output that it receives in the next run.
+
+    Attributes:
+        value: the output in @main.
+    """
+
+    state: nn.StateOp
+    produced: str
+    value: SSAValue
+
+
 class _Program:
-    """A program whose inputs become states."""
+    """A program whose inputs become states.
+
+    Attributes:
+        states: the states that it has, by name.
+    """
 
     def __init__(self, module: ModuleOp, path: str) -> None:
         self._module, self._path = module, path
@@ -115,20 +150,50 @@ class _Program:
         self._lengths = length_inputs(module)
         self._taken = {op.sym_name.data for op in module.ops if isinstance(op, nn.StateOp | FuncOp)}
         self._states: list[nn.StateOp] = []
+        self.states = {op.sym_name.data: op for op in module.ops if isinstance(op, nn.StateOp)}
+
+    def leaves(self, kept: Mapping[str, str]) -> list[tuple[str, str]]:
+        """Each input or state that is kept, with its output."""
+        names = [*self._inputs, *self.states]
+        found: dict[str, str] = {}
+        for given, produced in kept.items():
+            leaves = {} if produced in self._outputs else leaves_of(given, names)
+            each = {leaf: produced + rest for leaf, rest in leaves.items()} or {given: produced}
+            for leaf in each.keys() & found.keys():
+                raise InputError(f"{self._path}: --keep: {leaf!r} is given twice")
+            found.update(each)
+        return list(found.items())
+
+    def held(self, given: str, produced: str) -> _Held:
+        """A state with its output. Raises InputError as keep_states does."""
+        told, state = f"{self._path}: --keep {given}={produced}", self.states[given]
+        value = self._output(produced, told)
+        if value.type != nn.tensor_of(state.elements):
+            raise InputError(
+                f"{told}: the state is {state.elements} and the output {value.type}; need one type"
+            )
+        if any(each.state.string_value() == given for each in self._stores()):
+            raise InputError(f"{told}: the program stores into this state; need another one")
+        return _Held(state, produced, value)
+
+    def _stores(self) -> Iterator[nn.StoreOp]:
+        return (op for op in self._module.walk() if isinstance(op, nn.StoreOp))
+
+    def _output(self, produced: str, told: str) -> SSAValue:
+        """The value of an output. Raises InputError if there is none of this name."""
+        hidden = {each.size for each in self._result_sizes}
+        outputs = [name for name in self._outputs if name not in hidden]
+        if produced not in outputs:
+            raise InputError(f"{told}: no output {produced!r}{suggestion(produced, outputs)}")
+        return self._end.operands[self._outputs.index(produced)]
 
     def pair(self, given: str, produced: str) -> _Pair:
         """An input with its output. Raises InputError as keep_states does."""
         told = f"{self._path}: --keep {given}={produced}"
-        hidden = {each.size for each in self._result_sizes}
-        outputs = [name for name in self._outputs if name not in hidden]
-        for name, names, what in (
-            (given, self._inputs, "input"),
-            (produced, outputs, "output"),
-        ):
-            if name not in names:
-                raise InputError(f"{told}: no {what} {name!r}{suggestion(name, names)}")
+        if given not in self._inputs:
+            raise InputError(f"{told}: no input {given!r}{suggestion(given, self._inputs)}")
         before = self._main.args[self._inputs.index(given)]
-        after = self._end.operands[self._outputs.index(produced)]
+        after = self._output(produced, told)
         (wanted, dtype), (made, other) = tensor_kind(before.type), tensor_kind(after.type)
         taken = {each.axis: each for each in self._argument_sizes if each.argument == given}
         sizes = {each.axis: each.size for each in self._result_sizes if each.result == produced}
@@ -149,8 +214,8 @@ class _Program:
         shape = tuple(map(max, wanted, made))
         return _Pair(given, produced, before, after, shape, dtype, both)
 
-    def replace(self, pairs: list[_Pair]) -> None:
-        """Turn the inputs of pairs into states."""
+    def replace(self, pairs: list[_Pair], held_states: list[_Held]) -> None:
+        """Turn the inputs of pairs into states, and store what states receive."""
         block, end = self._main.body.block, self._end
         first = block.first_op
         assert first is not None
@@ -168,7 +233,15 @@ class _Program:
             block.insert_ops_before(stored, end)
             for axis, (size, result) in sorted(pair.sizes.items()):
                 kept.append(self._kept_size(symbol, axis, size, result, held))
-        self._forget(pairs)
+        for each in held_states:
+            store = iter([nn.StoreOp(each.value, each.state.sym_name.data)])
+            block.insert_ops_before(_located(store, each.state.location), end)
+        if held_states:
+            # A program that changes its weights lists all that it changes, as training does.
+            changed = (*self._states, *(each.state for each in held_states))
+            names = [each.sym_name for each in changed]
+            self._module.attributes[UPDATED] = ArrayAttr(names)
+        self._forget(pairs, {each.produced for each in (*pairs, *held_states)})
         set_kept_sizes(self._module, kept)
         body = self._module.body.block
         if body.first_op is None:
@@ -206,17 +279,17 @@ class _Program:
         self._states.append(state)
         return symbol
 
-    def _forget(self, pairs: list[_Pair]) -> None:
-        """Remove the inputs and outputs of pairs, and the sizes that only these outputs had."""
+    def _forget(self, pairs: list[_Pair], produced: Collection[str]) -> None:
+        """Remove the inputs of pairs, the outputs that are kept, and the sizes that only these
+        outputs had."""
         main, end, block = self._main, self._end, self._main.body.block
         inputs = [name for name in self._inputs if name not in {pair.given for pair in pairs}]
         for pair in pairs:
             block.erase_arg(pair.argument)
-        produced = {pair.produced for pair in pairs}
         sizes = [each for each in self._result_sizes if each.result not in produced]
         gone = {each.size for each in self._result_sizes} - {each.size for each in sizes}
         named = zip(end.operands, self._outputs, strict=True)
-        left = [(v, name) for v, name in named if name not in produced | gone]
+        left = [(v, name) for v, name in named if name not in produced and name not in gone]
         returned = ReturnOp(*(value for value, _ in left))
         returned.location = end.location
         block.insert_op_before(returned, end)

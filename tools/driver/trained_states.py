@@ -71,5 +71,6 @@ class TrainedStates:
         if found is None:
             raise InputError(
                 f"{self._modules.path}: no training program; compile the model with train"
+                + (", or keep a weight" if attribute == UPDATED else "")
             )
         return found

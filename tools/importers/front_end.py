@@ -120,6 +120,8 @@ class FrontEnd:
             such as net.py:12, as far as the model holds them.
         uses: returns the operators of a model, with those that cannot be read; and why some nodes
             could not be checked, "" if all were.
+        folds_weights: whether `read` may compute with the values of weights, which then cannot
+            change from run to run.
     """
 
     name: str
@@ -137,6 +139,7 @@ class FrontEnd:
     layer_names: Callable[[Any], Mapping[str, str]] | None = None
     source_lines: Callable[[Any], Mapping[str, str]] | None = None
     uses: Callable[[Any, Reading], tuple[list[Use], str]] | None = None
+    folds_weights: bool = True
 
     def __post_init__(self) -> None:
         """Raise ValueError for a field of Reading that is unknown."""

@@ -40,7 +40,7 @@ def _read_text(model: str | os.PathLike[str], reading: Reading) -> ModuleOp:
     return module
 
 
-TEXT = FrontEnd("text", (".mlir",), _read_text, is_text=True)
+TEXT = FrontEnd("text", (".mlir",), _read_text, is_text=True, folds_weights=False)
 """The text of a program of any level, or of MLIR's own dialects, which are converted to nn."""
 
 FRONT_ENDS = (ONNX, PT2, TEXT)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from abele.ir.errors import InputError
 from abele.tools.driver.compile import compile_model
@@ -72,3 +73,75 @@ def test_types_that_differ_are_refused(tmp_path):
     )
     with pytest.raises(InputError, match="the input is tensor<2xf32> and the output tensor<2xi32>"):
         compile_model(path, "tiny:2", keep={"arg0": "out0"})
+
+
+def step_text(y: str = "nn.sub %w, %s : (tensor<2xf32>, tensor<2xf32>)", kind: str = "f32") -> str:
+    return f"""
+builtin.module {{
+  nn.state @"p['w']" : tensor<2xf32> = <[1.0, 1.0] : tensor<2xf32>>
+  nn.state @"p['b']" : tensor<2xf32> = <[5.0, 5.0] : tensor<2xf32>>
+  func.func @main(%x: tensor<2xf32>, %s: tensor<2xf32>)
+      -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2x{kind}>)
+      attributes {{arg_names = ["x", "s[0].count"],
+                  result_names = ["result[0]['w']", "result[0]['b']", "result[1][0].count",
+                                  "y"]}} {{
+    %w = nn.load @"p['w']" : tensor<2xf32>
+    %b = nn.load @"p['b']" : tensor<2xf32>
+    %0 = nn.add %w, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %1 = nn.add %b, %b : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %2 = nn.add %s, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %3 = {y} -> tensor<2x{kind}>
+    func.return %0, %1, %2, %3 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2x{kind}>
+  }}
+}}
+"""
+
+
+@pytest.fixture
+def step(tmp_path):
+    path = tmp_path / "step.mlir"
+    path.write_text(step_text())
+    return path
+
+
+def test_nested_names_keep_all_leaves_in_states_and_inputs(step):
+    exe = compile_model(step, "tiny:2", keep={"p": "result[0]", "s": "result[1]"})
+    assert [each.name for each in exe.inputs] == ["x"]
+    assert [each.name for each in exe.outputs] == ["y"]
+    x = np.full(2, 3, np.float32)
+    assert [exe.run({"x": x})["y"].tolist() for _ in range(2)] == [[1, 1], [1, 1]]
+    assert {name: array[0] for name, array in exe.states.items()} == {
+        "p['w']": 7,
+        "p['b']": 20,
+        "s[0].count": 6,
+    }
+
+
+@pytest.mark.parametrize(
+    ("keep", "message"),
+    [
+        ({"p": "result[1]"}, r"--keep p\['w'\]=result\[1\]\['w'\]: no output"),
+        ({"p": "result[0]", "p['w']": "y"}, r"\"p\['w'\]\" is given twice"),
+        ({"p['c']": "y"}, r"no input \"p\['c'\]\""),
+    ],
+)
+def test_nested_names_without_an_output_for_each_leaf_are_refused(step, keep, message):
+    with pytest.raises(InputError, match=message):
+        compile_model(step, "tiny:2", keep=keep)
+
+
+def test_a_state_keeps_no_output_of_another_type(tmp_path):
+    path = tmp_path / "step.mlir"
+    path.write_text(step_text("nn.cast %w : (tensor<2xf32>)", "i32"))
+    with pytest.raises(InputError, match="the state is tensor<2xf32> and the output tensor<2xi32>"):
+        compile_model(path, "tiny:2", keep={"p['w']": "y"})
+
+
+def test_a_weight_that_an_importer_may_have_computed_with_keeps_nothing():
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    weight = numpy_helper.from_array(np.ones(2, np.float32), "w")
+    node = helper.make_node("Add", ["x", "w"], ["y"])
+    graph = helper.make_graph([node], "g", [x], [y], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    with pytest.raises(InputError, match="--keep w=y: this is a weight of the model, which the"):
+        compile_model(model, "tiny:2", keep={"w": "y"})
