@@ -160,7 +160,9 @@ def _seen_bits(evaluation: Evaluation, shape: Sequence[int]) -> tuple[Array, Dou
     roles = evaluation.roles
     read = evaluation.once(evaluation.operands[0], roles.space.operands[0])
     read = np.ascontiguousarray(np.broadcast_to(read, roles.shape))
-    value = as_kind_of(read.view(roles.result_dtype), roles.result_dtype)
+    # The bits may be those of a signalling NaN, at which a conversion warns.
+    with np.errstate(invalid="ignore"):
+        value = as_kind_of(read.view(roles.result_dtype), roles.result_dtype)
     bound = np.zeros(read.shape)
     if is_floating(read.dtype) and not is_floating(roles.result_dtype):
         bound[np.isnan(read)] = np.inf

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from some_structures import vector_product
 from some_tensors import small_integers, values_like
+from xdsl.dialects.builtin import f32
 
 from abele.backends.codelets.numerics import Placed, run_vertices
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
@@ -279,3 +280,9 @@ def test_a_result_without_elements_has_its_shape_though_no_dimension_says_so():
     body = Structure(Space(dims, (empty,), (empty,)), Body("identity", "max"))
     value, bound = evaluate_structure(body, [np.zeros((0, 7))], np.dtype(np.float32), (0, 7))
     assert value.shape == bound.shape == (0, 7)
+
+
+def test_bits_of_a_signalling_nan_are_seen_without_a_warning():
+    given = np.array([0x7F800001, 0x3F800000], np.int32)
+    op = nn.BitCastOp(nn.ConstantOp(given).result, f32)
+    np.testing.assert_array_equal(operation_value(op, [given]), np.array([np.nan, 1], np.float32))
