@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -9,21 +10,12 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import (
     BytesAttr,
     DenseIntOrFPElementsAttr,
-    IndexType,
     IntegerType,
     TensorType,
 )
 from xdsl.ir import Attribute
 
-from .dtypes import element_type, numpy_dtype
-
-
-def dense_dtype(element: Attribute) -> np.dtype[Any]:
-    """The dtype of the elements of a dense attribute; an index is an int64.
-
-    Raises ValueError for types that no tile can hold.
-    """
-    return np.dtype(np.int64) if isinstance(element, IndexType) else numpy_dtype(element)
+from ..ir.element_types import dense_dtype, element_type
 
 
 def array_of_dense(attribute: DenseIntOrFPElementsAttr) -> NDArray[Any]:
@@ -42,7 +34,8 @@ def array_of_dense(attribute: DenseIntOrFPElementsAttr) -> NDArray[Any]:
         found = np.frombuffer(data, np.int8 if dtype.itemsize == 1 else dtype).astype(dtype)
     else:
         found = np.frombuffer(data, dtype)
-    return found.reshape(shape)
+    # An element that is repeated very often is held once.
+    return found.reshape(shape) if found.size == prod(shape) else np.broadcast_to(found, shape)
 
 
 def dense_of_array(array: NDArray[Any]) -> DenseIntOrFPElementsAttr:

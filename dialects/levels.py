@@ -47,6 +47,12 @@ DIALECTS: dict[str, str] = {
 }
 """Each of abele's dialects as "module:attribute", imported on first use."""
 
+SOURCE_DIALECTS: dict[str, str] = {
+    "stablehlo": "abele.dialects.stablehlo:STABLEHLO",
+}
+"""The dialects of other compilers that abele reads, each as "module:attribute". A context imports
+one when a program has an operation of it."""
+
 USERS_DIALECTS: dict[str, Dialect] = {}
 """The dialects that extensions have added above all levels. Their operations are legal on nn."""
 
@@ -60,8 +66,8 @@ def all_users_dialects() -> tuple[Dialect, ...]:
 
 
 def load_dialect(name: str) -> Dialect:
-    """One of abele's own dialects."""
-    module, _, attribute = DIALECTS[name].partition(":")
+    """One of abele's own dialects, or one that abele reads."""
+    module, _, attribute = (DIALECTS | SOURCE_DIALECTS)[name].partition(":")
     return getattr(import_module(module), attribute)
 
 
@@ -81,7 +87,7 @@ def register_dialect(dialect: Dialect, owner: str, *, of_level: bool = False) ->
                 f"{owner}: dialect {dialect.name!r}: operation {op.name}; need names that begin "
                 f"with '{dialect.name}.'"
             )
-    reserved = (*DIALECTS, "builtin", "func", *USERS_DIALECTS, *LEVEL_DIALECTS)
+    reserved = (*DIALECTS, *SOURCE_DIALECTS, "builtin", "func", *USERS_DIALECTS, *LEVEL_DIALECTS)
     table = LEVEL_DIALECTS if of_level else USERS_DIALECTS
     add_entry(table, "dialect", dialect.name, dialect, owner, reserved)
 
@@ -117,7 +123,7 @@ address; all have one; the operations are grouped into supersteps."""
 
 def _is_users(op_name: str) -> bool:
     """Whether an operation is of a dialect that neither abele nor xDSL's core defines."""
-    return op_name.partition(".")[0] not in (*DIALECTS, "builtin", "func")
+    return op_name.partition(".")[0] not in (*DIALECTS, *SOURCE_DIALECTS, "builtin", "func")
 
 
 def _functions(*variables: str) -> tuple[Row, ...]:
@@ -248,6 +254,22 @@ OWN_LEVELS: tuple[Level, ...] = (NN, PARTITION, TILE, EXCHANGE)
 LEVELS = Levels(OWN_LEVELS)
 """abele's levels and those that extensions have added, from the highest to the lowest."""
 
+STABLEHLO = Level(
+    "stablehlo",
+    (
+        row("stablehlo"),
+        row("nn.state nn.load nn.store"),
+        *_functions("nn.state"),
+        row("func", values(TENSOR)),
+        _NN_STATES,
+    ),
+    meaning="What is computed, as JAX and other frameworks write it.",
+)
+
+SOURCES: tuple[Level, ...] = (STABLEHLO,)
+"""The levels above nn, from which a pass of their own leads there. A program is on one of them only
+if it was read as one."""
+
 NN_CORE = Level(
     "nn-core",
     (Row(tuple(op.name for op in nn.CORE)), *_NN_ROWS),
@@ -285,7 +307,7 @@ def register_level(level: Level, after: Level, owner: str) -> None:
 
 def level_named(name: str) -> Level:
     """The level of a name. Raises InputError if there is none."""
-    for level in LEVELS:
+    for level in (*LEVELS, *SOURCES):
         if level.name == name:
             return level
     raise InputError(
@@ -297,11 +319,12 @@ def level_named(name: str) -> Level:
 def level_of(module: ModuleOp) -> Level:
     """The lowest level that has an operation or a type in a module; nn if there is none.
 
-    A level is known by operations of the dialect that is called like it.
+    A level is known by operations of the dialect that is called like it. A module is on a level
+    above nn as long as it has an operation of that level.
     """
     # Collect the distinct names first: a program has few of them, and splitting a name is slow.
     names = {name.partition(".")[0] for name in {op.name for op in operations(module)}}
-    for level in reversed(LEVELS):
+    for level in (*SOURCES, *reversed(LEVELS)):
         if level.name in names:
             return level
     # A program that only returns its arguments has no operation of its level, so look at types too.
@@ -322,6 +345,6 @@ def known_level(module: ModuleOp) -> Level:
     """
     names = {op.name for op in operations(module)}
     level = level_of(module)
-    of_levels = (DIALECTS.keys() | LEVEL_DIALECTS.keys()) - {"control"}
+    of_levels = (DIALECTS.keys() | SOURCE_DIALECTS.keys() | LEVEL_DIALECTS.keys()) - {"control"}
     has_own = any(name.partition(".")[0] in of_levels for name in names)
     return level if has_own and all(map(level.is_legal, names)) else MIXED

@@ -5,14 +5,27 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from io import StringIO
+from math import prod
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr
+import numpy as np
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    IntAttr,
+    StringAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, TypeAttribute
 
 from .blob import Blob, BlobStore
 from .context import AbeleContext
+from .dense_text import dense_elements
+from .element_types import dense_dtype
+from .location_text import LocationTable
 from .printer import module_text
 from .quick_lexer import QuickLexer
 from .support.brackets import too_deep
@@ -33,9 +46,11 @@ from .upstream import (
     Printer,
     StringLiteral,
 )
-from .xdsl.dense_literals import BitsFirst, bits_first
 
 T = TypeVar("T")
+
+MOST_REPEATED = 64
+"""The most elements of a `dense<...>` that are held one by one if all are equal."""
 
 BLOBS = "blobs"
 """The folder, beside a module's file, that holds the blobs its text names."""
@@ -63,12 +78,19 @@ def print_inline(module: ModuleOp) -> str:
     return stream.getvalue() + "\n"
 
 
-def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> ModuleOp:
+def parse_module(
+    text: str | bytes, context: Context, path: str = "<text>", *, foreign: bool = False
+) -> ModuleOp:
     """Parse the text of a module. Does not verify it.
 
     An operation without a location gets its place in the text. Raises InputError for any problem
     with the text, including bytes that are not UTF-8, and a version that this abele does not read.
     The message begins with "path:line:column: " if the place is known.
+
+    Args:
+        foreign: whether another program of MLIR has written the text, so that locations may be
+            ranges, and names that the text defines anywhere. Of each, the name of the operation and
+            the innermost place are kept.
     """
     # Locations are text, and the name of a file may be bytes that are not.
     path = os.fsencode(path).decode("utf-8", "backslashreplace")
@@ -81,9 +103,12 @@ def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> M
         row, column = text.count("\n", 0, deep) + 1, deep - text.rfind("\n", 0, deep)
         nested = NESTED_BRACKETS.refusal("nested too deeply")
         raise InputError(f"{path}:{row}:{column}: {nested}")
+    locations = None
+    if foreign:
+        text, locations = LocationTable.taken_from(text)
     _check_aliases(text, path)
     try:
-        parser = _PlacingParser(context, text, path)
+        parser = _PlacingParser(context, text, path, locations)
     except ParseError as error:
         raise _input_error(error, text, path, error.span.start, context) from None
     try:
@@ -207,12 +232,18 @@ _locations: dict[str, LocationAttr] = {}
 class _PlacingParser(Parser):
     """xDSL's parser, which also gives operations without a location their place in the text.
 
-    It parses equal texts of tensor types and of plain locations only once, and reads hexadecimal
-    floats of dense attributes as bits.
+    It parses equal texts of tensor types and of plain locations only once, and reads the elements
+    of a `dense<...>` to the bit.
+
+    Args:
+        locations: those that the text defines, if another program has written it.
     """
 
-    def __init__(self, context: Context, text: str, path: str) -> None:
+    def __init__(
+        self, context: Context, text: str, path: str, locations: LocationTable | None = None
+    ) -> None:
         super().__init__(context, text, path)
+        self._locations = locations
         self._parser_state.lexer = QuickLexer(self.lexer.input)
         self._resume_from(0)
         self._text = text
@@ -228,15 +259,17 @@ class _PlacingParser(Parser):
             op.location = FileLineColLoc(self._path, IntAttr(line), IntAttr(column))
         return op
 
-    def _parse_tensor_literal_element(self) -> BitsFirst:
-        return bits_first(super()._parse_tensor_literal_element())
-
     def parse_optional_type(self) -> TypeAttribute | None:
         """A type, if one is next."""
         return self._known(_TENSOR, _types, super().parse_optional_type)
 
     def parse_optional_location(self) -> LocationAttr | None:
         """A location, if one is next."""
+        if self._locations is not None:
+            found = self._locations.read(self._text, self.pos)
+            if found is not None:
+                self._resume_from(found[1])
+                return found[0]
         return self._known(_PLAIN_LOCATION, _locations, super().parse_optional_location)
 
     def _known(
@@ -256,6 +289,35 @@ class _PlacingParser(Parser):
                 known.clear()
             known[match[0]] = made
         return made
+
+    def _parse_builtin_dense_attr(self) -> DenseIntOrFPElementsAttr:
+        """The elements of a tensor, to the bit. One that is repeated very often is held once."""
+        start = self.pos
+        # Neither numbers nor strings of bytes have a bracket in them.
+        end = self._text.find(">", start)
+        if self._text[start : start + 1] != "<" or end < 0:
+            return super()._parse_builtin_dense_attr()
+        self._resume_from(end + 1)
+        self.parse_punctuation(":")
+        kind = self.parse_type()
+        shape = tuple(kind.get_shape()) if isinstance(kind, TensorType) else ()
+        if not isinstance(kind, TensorType) or min(shape, default=0) < 0:
+            self.raise_error(f"elements of {kind}; need a tensor of static shape", start, self.pos)
+        type_ = cast("TensorType[Any]", kind)
+        try:
+            dtype = dense_dtype(type_.element_type)
+        except ValueError:
+            self._resume_from(start)
+            return super()._parse_builtin_dense_attr()
+        try:
+            elements = dense_elements(self._text[start + 1 : end], shape, dtype)
+        except ValueError as error:
+            self.raise_error(str(error), start, end)
+        if elements.size == 1 < prod(shape) <= MOST_REPEATED:
+            elements = elements.repeat(prod(shape))
+        # xDSL keeps true as 0xff.
+        stored = elements.astype(np.uint8) * 255 if dtype == np.bool_ else elements
+        return DenseIntOrFPElementsAttr(type_, BytesAttr(stored.tobytes()))
 
     def parse_optional_str_literal(self) -> str | None:
         """A string literal, if one is next. xDSL's lexer treats non-ASCII text as bytes."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from ..dialects.levels import EXCHANGE, LEVELS, NN, PARTITION, TILE
+from ..dialects.levels import EXCHANGE, LEVELS, NN, PARTITION, STABLEHLO, TILE
 from ..ir.level import Level
 from ..ir.pass_levels import level_after
 from ..ir.pass_manager import PassEntry, parse_specs, unknown_pass
@@ -22,6 +22,7 @@ from ..ir.support.user_entries import add_entry
 from ..ir.upstream import ModulePass
 
 PASSES: dict[str, str] = {
+    "convert-stablehlo-to-nn": "abele.passes.convert_stablehlo_to_nn:ConvertStablehloToNn",
     "decompose": "abele.passes.decompose:Decompose",
     "cut-batch": "abele.passes.cut_batch:CutBatch",
     "assign-stages": "abele.passes.assign_stages:AssignStages",
@@ -80,6 +81,10 @@ DOWN: dict[Level, tuple[str, ...]] = {
     ),
 }
 """The passes of abele's pipeline that end at each of abele's levels, from the level above."""
+
+FROM_SOURCES: dict[Level, tuple[str, ...]] = {STABLEHLO: ("convert-stablehlo-to-nn",)}
+"""The passes that lead from each level above nn to nn. The default pipeline begins with them if a
+program was read at such a level."""
 
 STAGE: dict[str, Level] = {
     name.partition("{")[0]: level for level, passes in DOWN.items() for name in passes

@@ -17,7 +17,7 @@ from abele.tools.testing.search.contracts import contracts_of, must_accept_all
 OWN_TESTS = (
     *("plan-splits", "differentiate", "train", "assign-stages", "cut-batch"),
     *("narrow-partials", "narrow-products", "multiply-quantised"),
-    *("convert-linalg-to-nn",),
+    *("convert-linalg-to-nn", "convert-stablehlo-to-nn"),
 )
 """The passes whose programs compute something else, that take too long, that refuse weights that
 are not finite, that look for more than chance makes, or that take programs from elsewhere. They

@@ -15,7 +15,9 @@ from ...ir.well_known import LEVEL_NAMES
 from ..driver.arrays import read_npy
 from ..importers.bounds import GivenSize, size_or_bounds
 
-ModelFile = Annotated[str, typer.Argument(help="An .onnx, .pt2, .mlir (any level) or .abele file.")]
+ModelFile = Annotated[
+    str, typer.Argument(help="An .onnx, .pt2, .stablehlo, .mlir (any level) or .abele file.")
+]
 PassesElsewhere = Annotated[
     str | None,
     typer.Option(

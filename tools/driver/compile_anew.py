@@ -47,6 +47,7 @@ from .recomputation.automatic import Changes, Result, within
 from .reduce import reduce_module
 from .request import Request, found_front_end
 from .shared_states import told_shares
+from .sources import from_source
 from .spare import fitting
 from .stages import Stages
 from .sums_of_parts import told_sums
@@ -267,6 +268,7 @@ def read_model(request: Request, context: AbeleContext) -> ReadProgram:
     front_end = found_front_end(request.model)
     program = read_program(request.model, front_end, reading_of(request, context))
     request.tell(read_notes(program.module))
+    program = from_source(program, context, request.passes)
     kept, folded = request.keep or {}, front_end.folds_weights
     keep_states(program.module, kept, program.path, folded=folded)
     return program

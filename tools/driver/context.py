@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
 from xdsl.ir import Dialect
 
-from ...dialects.levels import DIALECTS, LEVELS, load_dialect
+from ...dialects.levels import DIALECTS, LEVELS, SOURCE_DIALECTS, load_dialect
 from ...dialects.mlir import register_mlir
 from ...ir.context import AbeleContext
 
@@ -19,4 +20,6 @@ def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
     for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
         context.load_dialect(dialect)
     register_mlir(context)
+    for name in SOURCE_DIALECTS:
+        context.register_dialect(name, partial(load_dialect, name))
     return context

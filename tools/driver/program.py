@@ -58,11 +58,13 @@ class ReadProgram:
 
     Attributes:
         path: the name of the program in messages.
+        source: the module of a level above nn from which the module was made, or None.
     """
 
     module: ModuleOp
     level: Level
     path: str
+    source: ModuleOp | None = None
 
 
 def read_program(model: Model, front_end: FrontEnd, reading: Reading) -> ReadProgram:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ...ir.support.deferred import deferred
@@ -12,9 +13,12 @@ from ...ir.support.user_entries import add_entry
 from .front_end import REFUSED, FrontEnd, Reading
 from .onnx.front_end import ONNX
 from .pt2.front_end import PT2
+from .stablehlo.front_end import STABLEHLO
 
 if TYPE_CHECKING:
     import onnx
+
+    from .uses import Use
 
 with deferred(__name__):
     from ...dialects.levels import MIXED
@@ -23,6 +27,7 @@ with deferred(__name__):
     from ...ir.upstream import ModuleOp, VerifyException
     from ...ir.verify import verify
     from ...passes.convert_linalg_to_nn import ConvertLinalgToNn
+    from .stablehlo.forms import is_stablehlo
 
 
 Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
@@ -30,6 +35,8 @@ Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
 
 
 def _read_text(model: str | os.PathLike[str], reading: Reading) -> ModuleOp:
+    if _holds_stablehlo(model):
+        return STABLEHLO.read(model, reading)
     module = read_module(model, reading.context)
     if has_mlir(module):
         try:
@@ -40,10 +47,27 @@ def _read_text(model: str | os.PathLike[str], reading: Reading) -> ModuleOp:
     return module
 
 
-TEXT = FrontEnd("text", (".mlir",), _read_text, is_text=True, folds_weights=False)
-"""The text of a program of any level, or of MLIR's own dialects, which are converted to nn."""
+def _holds_stablehlo(model: str | os.PathLike[str]) -> bool:
+    """Whether a file that is called a text of MLIR is one of StableHLO, in any form."""
+    try:
+        return is_stablehlo(Path(model).read_bytes())
+    except OSError:
+        return False
 
-FRONT_ENDS = (ONNX, PT2, TEXT)
+
+def _uses_of_text(model: str | os.PathLike[str], reading: Reading) -> tuple[list[Use], str]:
+    if not _holds_stablehlo(model):
+        raise InputError(f"{reading.place}: a program of abele, which no importer reads")
+    assert STABLEHLO.uses is not None
+    return STABLEHLO.uses(model, reading)
+
+
+TEXT = FrontEnd(
+    "text", (".mlir",), _read_text, is_text=True, folds_weights=False, uses=_uses_of_text
+)
+"""The text of a program of any level, or of other dialects of MLIR, which are converted to nn."""
+
+FRONT_ENDS = (ONNX, PT2, STABLEHLO, TEXT)
 """Abele's own front ends, in the order in which messages list them."""
 
 USERS_FRONT_ENDS: dict[str, FrontEnd] = {}

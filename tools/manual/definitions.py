@@ -48,7 +48,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
-from ...dialects.levels import DIALECTS
+from ...dialects.levels import DIALECTS, SOURCE_DIALECTS, load_dialect
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
 from .documents import document
 from .markdown import code, link, plain
@@ -178,7 +178,8 @@ def _noun(cls: type[Attribute], several: bool, is_value: bool) -> str:
     if words is None:
         name = spelled(cls)
         dialect = name[1:].partition(".")[0]
-        return link(code(name), f"{dialect}.md", name) if dialect in DIALECTS else code(name)
+        known = dialect in DIALECTS or dialect in SOURCE_DIALECTS
+        return link(code(name), f"{dialect}.md", heading_of(cls)) if known else code(name)
     if issubclass(cls, TypeAttribute) and not is_value:
         return f"the type of {words[several]}"
     return words[several]
@@ -188,6 +189,15 @@ def spelled(cls: type[Attribute]) -> str:
     """The name of an attribute or type, as programs spell it."""
     is_type = issubclass(cls, ParametrizedAttribute) and issubclass(cls, TypeAttribute)
     return f"{'!' if is_type else '#'}{cls.name}"
+
+
+def heading_of(cls: type[Attribute]) -> str:
+    """The heading of an attribute or type: its name, and what it is if an operation has the name
+    too.
+    """
+    operations = load_dialect(cls.name.partition(".")[0]).operations
+    is_taken = any(op.name == cls.name for op in operations)
+    return f"{spelled(cls)} (attribute)" if is_taken else spelled(cls)
 
 
 def syntax(cls: type[Operation]) -> str:

@@ -12,11 +12,11 @@ from typing import get_args
 from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation
 
-from ...dialects.levels import DIALECTS, LEVELS, load_dialect
+from ...dialects.levels import DIALECTS, LEVELS, SOURCE_DIALECTS, SOURCES, load_dialect
 from ...dialects.nn import TensorOp
 from ...ir.pass_options import member_types
 from ...ir.rules.bound_rule import BoundRule
-from .definitions import directives, fields_of, marks, spelled, syntax
+from .definitions import directives, fields_of, heading_of, marks, syntax
 from .documents import Document, document, without_errors
 from .markdown import code, fence, link, page, plain, prose, table
 
@@ -35,7 +35,8 @@ def dialect_pages(rules: Mapping[str, Sequence[BoundRule]]) -> dict[str, str]:
         for rule in bound:
             for cls in rule.roots:
                 by_root.setdefault(cls, []).append((file, rule.name))
-    return {f"dialects/{name}.md": _page(name, load_dialect(name), by_root) for name in DIALECTS}
+    names = (*DIALECTS, *SOURCE_DIALECTS)
+    return {f"dialects/{name}.md": _page(name, load_dialect(name), by_root) for name in names}
 
 
 Rules = Mapping[type[Operation], Sequence[tuple[str, str]]]
@@ -43,7 +44,7 @@ Rules = Mapping[type[Operation], Sequence[tuple[str, str]]]
 
 def meaning(name: str) -> str:
     """The docstring of a dialect's module."""
-    module = import_module(DIALECTS[name].partition(":")[0])
+    module = import_module((DIALECTS | SOURCE_DIALECTS)[name].partition(":")[0])
     return document(module).text
 
 
@@ -86,7 +87,7 @@ def _legend(operations: Iterable[type[Operation]]) -> str:
 
 def _levels(name: str) -> str:
     """The levels at which the operations are legal."""
-    found = [level.name for level in LEVELS if name in level.legal]
+    found = [level.name for level in (*SOURCES, *LEVELS) if name in level.legal]
     listed = ", ".join(link(code(each), "../levels.md", each) for each in found)
     return f"Legal at {listed}." if found else ""
 
@@ -203,7 +204,7 @@ def _attribute(cls: type[Attribute]) -> str:
     example = fence(says.example, "mlir") if says.example else ""
     return "\n\n".join(
         block
-        for block in (f"### {spelled(cls)}", prose(says.text), example, *map(_held, _parts(cls)))
+        for block in (f"### {heading_of(cls)}", prose(says.text), example, *map(_held, _parts(cls)))
         if block
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...dialects.levels import DIALECTS
+from ...dialects.levels import DIALECTS, SOURCE_DIALECTS
 from .codelets import codelets_page
 from .commands import commands_page
 from .definitions import vocabulary
@@ -59,7 +59,7 @@ def _index() -> str:
             link(code(name), f"dialects/{name}.md"),
             plain(" ".join(meaning(name).partition("\n\n")[0].split())),
         )
-        for name in DIALECTS
+        for name in (*DIALECTS, *SOURCE_DIALECTS)
     )
     return page(
         "Reference",

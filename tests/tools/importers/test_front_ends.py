@@ -34,6 +34,7 @@ TELLS_ITSELF = {
     "importers/front_ends.py",
     "importers/onnx/front_end.py",
     "importers/pt2/front_end.py",
+    "importers/stablehlo/front_end.py",
 }
 """The files that define abele's own front ends."""
 
@@ -115,14 +116,14 @@ def test_a_front_end_is_found_by_the_longest_suffix(notes: FrontEnd):
     assert front_end_of(Path("x.notes")) is notes
     assert front_end_of(relu()) is ONNX
     assert front_end_of(3) is None
-    assert suffixes() == (".onnx", ".pt2", ".mlir", ".notes", ".more.notes")
+    assert suffixes() == (".onnx", ".pt2", ".stablehlo", ".mlir", ".notes", ".more.notes")
 
 
 def test_messages_list_the_front_ends_of_extensions(notes: FrontEnd):
     with pytest.raises(InputError, match=r"^x\.doc: unknown kind of file; need \.onnx, .*\.notes"):
         found_front_end("x.doc")
     remove_entries("a test")
-    own = r"unknown kind of file; need \.onnx, \.pt2, \.mlir or \.abele$"
+    own = r"unknown kind of file; need \.onnx, \.pt2, \.stablehlo, \.mlir or \.abele$"
     with pytest.raises(InputError, match=own):
         compile_model("x.doc")
 

@@ -1,0 +1,159 @@
+"""What a program of StableHLO computes: the operations that JAX and others write.
+
+Each operation computes whole tensors of static shapes, and nothing is broadcast. The pass
+convert-stablehlo-to-nn replaces each operation by operations of nn. The text of an operation is its
+generic form in MLIR, which other programs read. The facts are those of the specification of
+StableHLO.
+"""
+
+from xdsl.ir import Dialect
+
+from .base import ReturnOp, StablehloOp, integers_of, pairs_of
+from .constants import CONSTANTS, MOST_NUMBERS, ConstantOp, IotaOp
+from .control import (
+    CONTROL,
+    CaseOp,
+    CompositeOp,
+    CustomCallOp,
+    IfOp,
+    OptimizationBarrierOp,
+    WhileOp,
+)
+from .elementwise import (
+    BINARY,
+    ELEMENTWISE,
+    UNARY,
+    BitcastConvertOp,
+    ClampOp,
+    CompareOp,
+    ConvertOp,
+    ReducePrecisionOp,
+    SelectOp,
+)
+from .enums import (
+    WORDS,
+    ComparisonDirectionAttr,
+    ComparisonTypeAttr,
+    FftTypeAttr,
+    PrecisionAttr,
+    RngAlgorithmAttr,
+    RngDistributionAttr,
+    TransposeAttr,
+)
+from .indexed import INDEXED, DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp
+from .normalise import NORMALISE, BatchNormGradOp, BatchNormInferenceOp, BatchNormTrainingOp
+from .numberings import (
+    NUMBERINGS,
+    ConvAttr,
+    ConvAxes,
+    DotAttr,
+    DotAxes,
+    GatherAttr,
+    GatherAxes,
+    ScatterAttr,
+    ScatterAxes,
+)
+from .products import PRODUCTS, ConvolutionOp, DotGeneralOp, DotOp
+from .random import RANDOM, RngBitGeneratorOp, RngOp
+from .reductions import (
+    REDUCTIONS,
+    MapOp,
+    MergingOp,
+    ReduceOp,
+    ReduceWindowOp,
+    SelectAndScatterOp,
+    SortOp,
+)
+from .shapes import (
+    SHAPES,
+    BroadcastInDimOp,
+    BroadcastOp,
+    ConcatenateOp,
+    PadOp,
+    ReshapeOp,
+    ReverseOp,
+    SliceOp,
+    TransposeOp,
+)
+
+STABLEHLO = Dialect(
+    "stablehlo",
+    [
+        *CONSTANTS,
+        *ELEMENTWISE,
+        *SHAPES,
+        *PRODUCTS,
+        *REDUCTIONS,
+        *INDEXED,
+        *NORMALISE,
+        *RANDOM,
+        *CONTROL,
+    ],
+    [*WORDS, *NUMBERINGS],
+)
+
+__all__ = [
+    "STABLEHLO",
+    "BINARY",
+    "MOST_NUMBERS",
+    "UNARY",
+    "BatchNormGradOp",
+    "BatchNormInferenceOp",
+    "BatchNormTrainingOp",
+    "BitcastConvertOp",
+    "BroadcastInDimOp",
+    "BroadcastOp",
+    "CaseOp",
+    "ClampOp",
+    "CompareOp",
+    "ComparisonDirectionAttr",
+    "ComparisonTypeAttr",
+    "CompositeOp",
+    "ConcatenateOp",
+    "ConstantOp",
+    "ConvAttr",
+    "ConvAxes",
+    "ConvertOp",
+    "ConvolutionOp",
+    "CustomCallOp",
+    "DotAttr",
+    "DotAxes",
+    "DotGeneralOp",
+    "DotOp",
+    "DynamicSliceOp",
+    "DynamicUpdateSliceOp",
+    "FftTypeAttr",
+    "GatherAttr",
+    "GatherAxes",
+    "GatherOp",
+    "IfOp",
+    "IotaOp",
+    "MapOp",
+    "MergingOp",
+    "OptimizationBarrierOp",
+    "PadOp",
+    "PrecisionAttr",
+    "ReduceOp",
+    "ReducePrecisionOp",
+    "ReduceWindowOp",
+    "ReshapeOp",
+    "ReturnOp",
+    "ReverseOp",
+    "RngAlgorithmAttr",
+    "RngBitGeneratorOp",
+    "RngDistributionAttr",
+    "RngOp",
+    "ScatterAttr",
+    "ScatterAxes",
+    "ScatterOp",
+    "SelectAndScatterOp",
+    "SelectOp",
+    "SliceOp",
+    "SortOp",
+    "StablehloOp",
+    "TransposeAttr",
+    "TransposeOp",
+    "WhileOp",
+    "integers_of",
+    "pairs_of",
+]

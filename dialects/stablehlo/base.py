@@ -1,0 +1,133 @@
+"""What all operations of stablehlo share."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def, var_operand_def
+from xdsl.traits import IsTerminator, Pure
+
+from ...ir.upstream import VerifyException
+from ..dense import array_of_dense
+from ..nn.base import element_of, shape_of
+from ..tensor_limits import check_tensor_limits
+
+INTEGERS = DenseArrayBase.constr(i64)
+"""A property that is a list of integers, such as array<i64: 1, 2>."""
+
+FLAGS = DenseArrayBase.constr(i1)
+"""A property that is a list of truth values, such as array<i1: true, false>."""
+
+INTEGER = IntegerAttr.constr(i64)
+"""A property that is an integer."""
+
+
+def integers_of(attribute: DenseArrayBase[IntegerType] | None, default: Sequence[int]) -> Any:
+    """The values of a property that is a list of integers, as a tuple.
+
+    Args:
+        default: the values if the property is absent.
+    """
+    return tuple(default) if attribute is None else tuple(map(int, attribute.get_values()))
+
+
+def pairs_of(attribute: DenseIntOrFPElementsAttr | None, count: int) -> tuple[tuple[int, int], ...]:
+    """The pairs of numbers in a property that is a tensor of two columns.
+
+    Raises VerifyException for another shape.
+
+    Args:
+        count: the number of pairs; all are (0, 0) if the property is absent.
+    """
+    if attribute is None:
+        return ((0, 0),) * count
+    if tuple(attribute.get_shape()) != (count, 2):
+        raise VerifyException(f"padding of shape {list(attribute.get_shape())}; need [{count}, 2]")
+    return tuple((int(low), int(high)) for low, high in array_of_dense(attribute))
+
+
+class StablehloOp(IRDLOperation, ABC):
+    """An operation on tensors of static shapes, whose results have the types that it names."""
+
+    def verify_(self) -> None:
+        """Check that each operand and result is a tensor of static shape, or no tensor at all."""
+        for value in (*self.operands, *self.results):
+            if isinstance(value.type, TensorType):
+                _ = _checked(cast("TensorType[Attribute]", value.type))
+
+
+def _checked(type_: TensorType[Attribute]) -> None:
+    shape = tuple(type_.get_shape())
+    unknown = [i for i, n in enumerate(shape) if n < 0]
+    if unknown:
+        raise VerifyException(f"{type_}: axis {unknown[0]} has no size; need static shapes")
+    try:
+        check_tensor_limits(shape, 1)
+    except ValueError as error:
+        raise VerifyException(str(error)) from None
+
+
+class PureOp(StablehloOp, ABC):
+    """An operation that only computes its results."""
+
+    traits = traits_def(Pure())
+
+
+def need_shape(what: str, value: SSAValue, shape: Sequence[int]) -> None:
+    """Raise VerifyException unless a tensor has a shape."""
+    if shape_of(value) != tuple(shape):
+        raise VerifyException(f"{what} has shape {list(shape_of(value))}; need {list(shape)}")
+
+
+def need_same_element(what: str, value: SSAValue, like: SSAValue) -> None:
+    """Raise VerifyException unless a tensor's elements have the type of another's."""
+    if element_of(value) != element_of(like):
+        raise VerifyException(f"{what} has elements {element_of(value)}; need {element_of(like)}")
+
+
+def need_axes(what: str, axes: Iterable[int], rank: int) -> None:
+    """Raise VerifyException unless all axes exist, each at most once."""
+    found = list(axes)
+    if len(set(found)) != len(found) or any(not 0 <= each < rank for each in found):
+        raise VerifyException(f"{what} {found}; need axes of 0..{rank - 1}, each at most once")
+
+
+def need_length(what: str, values: Sequence[object], length: int) -> None:
+    """Raise VerifyException unless a list has a length."""
+    if len(values) != length:
+        raise VerifyException(f"{what} has {len(values)} entries; need {length}")
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """End a region of an operation, with its results.
+
+    Example: "stablehlo.return"(%0) : (tensor<f32>) -> ()
+
+    Attributes:
+        values: the results of the region.
+    """
+
+    name = "stablehlo.return"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator(), Pure())
+
+    def __init__(self, *values: SSAValue):
+        super().__init__(operands=[values])
+
+
+NumberArray = NDArray[Any]
+"""An array of numbers of any type."""

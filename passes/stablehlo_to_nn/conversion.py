@@ -1,0 +1,348 @@
+"""The program of nn that is made from one of stablehlo: its values, and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import func
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+
+from ...backends.reference import evaluate_pure, is_evaluable
+from ...dialects import nn
+from ...dialects.dtypes import numpy_dtype
+from ...ir.conversion import Conversion, Patterns
+from ...ir.provenance import at, is_known, origin, place
+from ...ir.support.errors import InputError
+from ...ir.support.limits import INLINED_NODES, NESTED_CALLS
+from ...ir.upstream import LocationAttr, VerifyException
+
+MOST_KNOWN = 1 << 16
+"""The most elements of a value that is computed while a program is converted."""
+
+Lower = Callable[[Any, "ToNn"], Sequence[SSAValue]]
+"""Adds operations of nn that compute the results of an operation, and returns these."""
+
+Op = TypeVar("Op", bound=Operation)
+
+ToNnArray = NDArray[Any]
+
+
+ADVICE = "--list-ops shows all operations"
+
+
+class Unsupported(InputError, NotImplementedError):
+    """The program is valid, but nothing replaces an operation of it.
+
+    Attributes:
+        why: what of the operation is not supported, and what is; "" if nothing of it is.
+        told: the operation and its place, with the reason.
+    """
+
+    def __init__(self, message: str, told: str = "", why: str = "") -> None:
+        super().__init__(message)
+        self.told = told
+        self.why = why
+
+
+class ToNn(Conversion):
+    """A program of nn, while it is made from one of stablehlo.
+
+    Attributes:
+        table: what lowers each operation, by name.
+        functions: the functions of the program, by name.
+        values: the values of nn that values of stablehlo have become.
+        refused: the operations that nothing replaces, and why.
+    """
+
+    def __init__(self, table: Mapping[str, Lower], functions: Mapping[str, func.FuncOp]) -> None:
+        super().__init__(Patterns(), "nn")
+        self.table = table
+        self.functions = functions
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.refused: list[tuple[Operation, Unsupported]] = []
+        self._known: dict[SSAValue, ToNnArray | None] = {}
+        self._constants: dict[tuple[Block, bytes, str, tuple[int, ...]], SSAValue] = {}
+        self._added: list[Operation] = []
+        self._calls: list[str] = []
+        self._around: LocationAttr | None = None
+        self._count = 0
+
+    # Values
+
+    def value(self, old: SSAValue) -> SSAValue:
+        """What a value of stablehlo has become."""
+        return self.values[old]
+
+    def operands(self, op: Operation) -> list[SSAValue]:
+        """What the operands of an operation have become."""
+        return [self.values[each] for each in op.operands]
+
+    def known(self, value: SSAValue) -> ToNnArray | None:
+        """The array of a value of nn that follows from constants alone, if it is small; else None.
+
+        The values of floats may be rounded otherwise on the machine, so use them only where that
+        does not matter.
+        """
+        if value not in self._known:
+            self._known[value] = self._computed(value)
+        return self._known[value]
+
+    def _computed(self, value: SSAValue) -> ToNnArray | None:
+        if not isinstance(value, OpResult) or prod(nn.shape_of(value)) > MOST_KNOWN:
+            return None
+        op = value.op
+        if isinstance(op, nn.ConstantOp):
+            return op.value.array
+        if not is_evaluable(op):
+            return None
+        found = [self.known(each) for each in op.operands]
+        given = [each for each in found if each is not None]
+        return evaluate_pure(op, given)[value.index] if len(given) == len(found) else None
+
+    def splat(self, value: SSAValue) -> float | None:
+        """The number that all elements of a value of nn are; None if that is not known.
+
+        It is exact: integers are Python's.
+        """
+        while isinstance(value, OpResult) and isinstance(value.op, nn.ExpandOp | nn.ReshapeOp):
+            value = value.op.operands[0]
+        if not isinstance(value, OpResult) or not isinstance(value.op, nn.ConstantOp):
+            return None
+        array = value.op.value.array
+        if not array.size or (array.size > 1 and any(array.strides)):
+            return None
+        return cast("float", array[(0,) * array.ndim].item())
+
+    # Building
+
+    def add(self, op: Operation, *path: str) -> SSAValue:
+        """Add an operation, and return its first result.
+
+        The operation that makes the first result of the one that is lowered gets the name of that,
+        and the others names below it.
+        """
+        self.block.add_op(op)
+        self._added.append(op)
+        return op.results[0] if op.results else cast("Any", None)
+
+    def add_control(self, op: Operation) -> list[SSAValue]:
+        """Add an operation with regions, and return its results."""
+        self.add(op)
+        return list(op.results)
+
+    def add_several(self, op: Operation) -> list[SSAValue]:
+        """Add an operation, and return all its results."""
+        self.add(op)
+        return list(op.results)
+
+    def constant(self, array: Any, dtype: Any = None) -> SSAValue:
+        """An array as a constant. Equal small ones of a block are one."""
+        found = np.asarray(array, dtype)
+        if found.size > 1:
+            return self.add(nn.ConstantOp(found))
+        key = (self.block, found.tobytes(), found.dtype.name, found.shape)
+        if key not in self._constants:
+            self._constants[key] = self.add(nn.ConstantOp(found))
+        return self._constants[key]
+
+    def number(self, value: float, like: SSAValue) -> SSAValue:
+        """A constant without axes.
+
+        Args:
+            like: a value of nn of the same element type.
+        """
+        return self.constant(np.array(value, numpy_dtype(nn.element_of(like))))
+
+    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """A value of nn in another shape."""
+        if nn.shape_of(value) == tuple(shape):
+            return value
+        return self.add(nn.ReshapeOp(value, shape))
+
+    def expand(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """A value of nn repeated to a shape that it broadcasts to."""
+        if nn.shape_of(value) == tuple(shape):
+            return value
+        return self.add(nn.ExpandOp(value, shape))
+
+    def transpose(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
+        """A value of nn with its axes in another order."""
+        if tuple(order) == tuple(range(len(order))):
+            return value
+        return self.add(nn.TransposeOp(value, order))
+
+    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """A value of nn in another element type."""
+        return value if nn.element_of(value) == element else self.add(nn.CastOp(value, element))
+
+    def wide(self, value: SSAValue) -> SSAValue:
+        """A value of nn for several steps with floats: f32 if its elements are narrower."""
+        return self.cast(value, nn.wide_element(nn.element_of(value)))
+
+    # Errors
+
+    def bad(self, why: str) -> InputError:
+        """An error in the operation that is lowered, to raise."""
+        assert self.source is not None
+        return InputError(f"{_where(self.source)}: {why}")
+
+    def unsupported(self, what: str, supported: str) -> Unsupported:
+        """An error for a valid operation that abele does not lower, to raise.
+
+        Args:
+            what: what the operation uses.
+            supported: what is supported instead.
+        """
+        assert self.source is not None
+        where, why = _where(self.source), f"{what} is not supported; {supported}"
+        return Unsupported(f"{where}: {why}", f"{where} ({why})", why)
+
+    # Walking
+
+    def convert(self, op: Operation) -> None:
+        """Lower one operation."""
+        outer, added = self.source, self._added
+        self.source, self._added = op, []
+        self._count += 1
+        if self._count > INLINED_NODES.most:
+            raise self.bad(INLINED_NODES.refusal("functions with all that they call"))
+        lower = self.table.get(op.name)
+        try:
+            if lower is None:
+                where = _where(op)
+                raise Unsupported(f"{where}: it is not supported; {ADVICE}", where)
+            results = lower(op, self)
+        except Unsupported as error:
+            # Go on, so that the message lists all of them. Nobody sees the values.
+            self.refused.append((op, error))
+            results = Block(arg_types=[each.type for each in op.results]).args
+        except InputError:
+            raise
+        except (VerifyException, ValueError, TypeError, IndexError, OverflowError) as error:
+            raise self.bad(str(error)) from error
+        self._become(op, results)
+        self._locate(results)
+        self.source, self._added = outer, added
+
+    def _become(self, op: Operation, results: Sequence[SSAValue]) -> None:
+        if len(results) != len(op.results):
+            raise AssertionError(f"{op.name}: {len(results)} results of {len(op.results)}")
+        for old, new in zip(op.results, results, strict=True):
+            if new.type != old.type:
+                raise AssertionError(f"{op.name}: lowered to {new.type}; need {old.type}")
+            self.values[old] = new
+
+    def _locate(self, results: Sequence[SSAValue]) -> None:
+        """Give the operations that were added for an operation their names."""
+        assert self.source is not None
+        location = self._location(self.source)
+        first, taken = results[0] if results else None, dict[str, int]()
+        for op in self._added:
+            if is_known(op.location):
+                continue
+            if first in op.results:
+                op.location = location
+            else:
+                step = op.name.rpartition(".")[2]
+                taken[step] = taken.get(step, -1) + 1
+                op.location = at(location, f"{step}_{taken[step]}" if taken[step] else step)
+
+    def _location(self, op: Operation) -> LocationAttr:
+        """The location of an operation, below that of the call that leads to it."""
+        name = origin(op)
+        if self._around is None or name is None:
+            return op.location
+        return at(self._around, name)
+
+    def lower_block(self, block: Block, arguments: Sequence[SSAValue]) -> list[SSAValue]:
+        """Lower the operations of a block into the present one, and return what its end names.
+
+        Args:
+            arguments: what the block's arguments are, in nn.
+        """
+        for old, new in zip(block.args, arguments, strict=True):
+            self.values[old] = new
+        end = block.last_op
+        assert end is not None
+        for op in block.ops:
+            if op is not end:
+                self.convert(op)
+        return [self.values[each] for each in end.operands]
+
+    def region(self, old: Region, types: Sequence[Attribute] | None = None) -> RegionInProgress:
+        """A region of nn whose block takes values of the types of another region's arguments.
+
+        Args:
+            types: other types for them.
+        """
+        found = [each.type for each in old.block.args] if types is None else types
+        return RegionInProgress(self, old, Block(arg_types=found))
+
+    @contextmanager
+    def called(self, name: str) -> Generator[func.FuncOp]:
+        """A function, while the operations of its body are lowered into the present block.
+
+        Raises InputError for a function that calls itself, or that does not exist.
+        """
+        assert self.source is not None
+        found = self.functions.get(name)
+        if found is None or not found.body.blocks:
+            raise self.bad(f"no function @{name}")
+        if name in self._calls:
+            raise self.bad(f"@{name} calls itself")
+        if len(self._calls) >= NESTED_CALLS.most:
+            raise self.bad(NESTED_CALLS.refusal(f"@{name}"))
+        around = self._around
+        self._around = self._location(self.source)
+        self._calls.append(name)
+        yield found
+        self._calls.pop()
+        self._around = around
+
+
+class RegionInProgress:
+    """A region of nn that is made from one of stablehlo.
+
+    Attributes:
+        block: its block.
+    """
+
+    def __init__(self, new: ToNn, old: Region, block: Block) -> None:
+        self._new = new
+        self._old = old
+        self.block = block
+
+    def filled(
+        self,
+        end: Callable[[list[SSAValue]], Operation],
+        arguments: Callable[[Sequence[SSAValue]], Sequence[SSAValue]] = list,
+    ) -> Region:
+        """The region, whose block ends with an operation on what the old one returns.
+
+        Args:
+            end: makes the operation.
+            arguments: what the old block's arguments are, from those of the new one.
+        """
+        new = self._new
+        with new.into(self.block):
+            values = new.lower_block(self._old.block, arguments(self.block.args))
+            self.block.add_op(end(values))
+        return Region(self.block)
+
+
+def _where(op: Operation) -> str:
+    """An operation in messages."""
+    return f"{op.name} at {place(op)}"
+
+
+def tensors(values: Sequence[SSAValue]) -> Iterator[TensorType[Attribute]]:
+    """The types of values that are tensors."""
+    for each in values:
+        assert isinstance(each.type, TensorType)
+        yield cast("TensorType[Attribute]", each.type)

@@ -1,0 +1,297 @@
+"""Functions of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf, pi
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerType, i1, i32
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects import nn, stablehlo
+from ...dialects.dtypes import element_type, numpy_dtype
+from ...ir.support.number_kinds import is_floating
+from .conversion import Lower, ToNn
+
+Unary = Callable[[SSAValue], Any]
+Binary = Callable[[SSAValue, SSAValue], Any]
+Steps = Callable[[ToNn, SSAValue], SSAValue]
+
+
+def is_float(value: SSAValue) -> bool:
+    """Whether the elements are floats."""
+    return is_floating(numpy_dtype(nn.element_of(value)))
+
+
+def is_truth(value: SSAValue) -> bool:
+    """Whether the elements are truth values."""
+    return nn.element_of(value) == i1
+
+
+def _unary(make: Unary) -> Lower:
+    return lambda op, new: [new.add(make(new.value(op.operand)))]
+
+
+def _in_wide(steps: Steps) -> Lower:
+    """A function of several steps, which narrow floats take in f32."""
+
+    def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
+        value = new.value(op.operand)
+        return [new.cast(steps(new, new.wide(value)), nn.element_of(value))]
+
+    return lower
+
+
+def _of_numbers(make: Unary) -> Lower:
+    """A function that keeps whole numbers as they are."""
+
+    def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
+        value = new.value(op.operand)
+        return [new.add(make(value)) if is_float(value) else value]
+
+    return lower
+
+
+def _binary(make: Binary, of_truths: Binary | None = None) -> Lower:
+    """A function of two elements.
+
+    Args:
+        of_truths: what it is of truth values.
+    """
+
+    def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
+        lhs, rhs = new.operands(op)
+        use = make if of_truths is None or not is_truth(lhs) else of_truths
+        return [new.add(use(lhs, rhs))]
+
+    return lower
+
+
+# Functions of one element
+
+
+def _cbrt(new: ToNn, x: SSAValue) -> SSAValue:
+    root = new.add(nn.PowerOp(new.add(nn.AbsOp(x)), 1 / 3))
+    return new.add(nn.MulOp(new.add(nn.SignOp(x)), root))
+
+
+def _expm1(new: ToNn, x: SSAValue) -> SSAValue:
+    """exp(x) - 1 as tanh(x / 2) * (exp(x) + 1), which loses no digits near 0."""
+    half = new.add(nn.TanhOp(new.add(nn.ScaleOp(x, 0.5))))
+    grown = new.add(nn.ExpOp(x))
+    near = new.add(nn.MulOp(half, new.add(nn.ShiftOp(grown, 1.0))))
+    # Far from 0, exp may be infinite while tanh is 1, and the difference is exact enough.
+    far = new.add(nn.GreaterOp(new.add(nn.AbsOp(x)), new.number(1.0, x)))
+    return new.add(nn.SelectOp(far, new.add(nn.ShiftOp(grown, -1.0)), near))
+
+
+def _log1p(new: ToNn, x: SSAValue) -> SSAValue:
+    """log(1 + x), which loses no digits near 0: log(u) * x / (u - 1) for the rounded u = 1 + x."""
+    above = new.add(nn.ShiftOp(x, 1.0))
+    lost = new.add(nn.ShiftOp(above, -1.0))
+    is_one = new.add(nn.EqualOp(lost, new.number(0.0, x)))
+    divisor = new.add(nn.SelectOp(is_one, new.number(1.0, x), lost))
+    whole = new.add(nn.LogOp(above))
+    near = new.add(nn.MulOp(whole, new.add(nn.DivOp(x, divisor))))
+    small = new.add(nn.LessOp(new.add(nn.AbsOp(x)), new.number(1.0, x)))
+    found = new.add(nn.SelectOp(small, near, whole))
+    return new.add(nn.SelectOp(is_one, x, found))
+
+
+def _rsqrt(new: ToNn, x: SSAValue) -> SSAValue:
+    return new.add(nn.ReciprocalOp(new.add(nn.SqrtOp(x))))
+
+
+def _round_away(new: ToNn, x: SSAValue) -> SSAValue:
+    """The nearest whole number; halfway between two, the one farther from 0."""
+    size = new.add(nn.AbsOp(x))
+    below = new.add(nn.FloorOp(size))
+    rest = new.add(nn.SubOp(size, below))
+    up = new.add(nn.LessOp(rest, new.number(0.5, x)))
+    away = new.add(nn.SelectOp(up, below, new.add(nn.ShiftOp(below, 1.0))))
+    negative = new.add(nn.LessOp(x, new.number(0.0, x)))
+    found = new.add(nn.SelectOp(negative, new.add(nn.NegOp(away)), away))
+    # Numbers that are large, infinite or NaN stay as they are.
+    is_whole = new.add(nn.EqualOp(rest, new.number(0.0, x)))
+    kept = new.add(nn.SelectOp(is_whole, x, found))
+    finite = new.add(nn.LessOp(size, new.number(inf, x)))
+    return new.add(nn.SelectOp(finite, kept, x))
+
+
+def _is_finite(op: Any, new: ToNn) -> Sequence[SSAValue]:
+    value = new.value(op.operand)
+    return [new.add(nn.LessOp(new.add(nn.AbsOp(value)), new.number(inf, value)))]
+
+
+def _not(op: Any, new: ToNn) -> Sequence[SSAValue]:
+    value = new.value(op.operand)
+    make = nn.LogicalNotOp if is_truth(value) else nn.BitwiseNotOp
+    return [new.add(make(value))]
+
+
+def _convert(op: Any, new: ToNn) -> Sequence[SSAValue]:
+    return [new.cast(new.value(op.operand), nn.element_of(op.result))]
+
+
+# Functions of two elements
+
+
+def _xor(op: Any, new: ToNn) -> Sequence[SSAValue]:
+    lhs, rhs = new.operands(op)
+    if is_truth(lhs):
+        return [new.add(nn.LogicalNotOp(new.add(nn.EqualOp(lhs, rhs))))]
+    return [new.add(nn.BitwiseXorOp(lhs, rhs))]
+
+
+def _atan2(op: Any, new: ToNn) -> Sequence[SSAValue]:
+    """The angle of the point (b, a), from the tangent, by quadrants."""
+    a, b = new.operands(op)
+    y, x = new.wide(a), new.wide(b)
+    zero = new.number(0.0, x)
+    x_is_0 = new.add(nn.EqualOp(x, zero))
+    safe = new.add(nn.SelectOp(x_is_0, new.number(1.0, x), x))
+    angle = new.add(nn.AtanOp(new.add(nn.DivOp(y, safe))))
+    below = new.add(nn.LessOp(y, zero))
+    turn = new.add(nn.SelectOp(below, new.number(-pi, x), new.number(pi, x)))
+    left = new.add(nn.LessOp(x, zero))
+    whole = new.add(nn.SelectOp(left, new.add(nn.AddOp(angle, turn)), angle))
+    above = new.add(nn.GreaterOp(y, zero))
+    half = new.add(nn.SelectOp(above, new.number(pi / 2, x), zero))
+    upright = new.add(nn.SelectOp(below, new.number(-pi / 2, x), half))
+    found = new.add(nn.SelectOp(x_is_0, upright, whole))
+    return [new.cast(found, nn.element_of(a))]
+
+
+def _shift_right(signed: bool) -> Lower:
+    """Bits moved towards the lowest one.
+
+    Args:
+        signed: whether copies of the sign move in.
+    """
+
+    def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
+        lhs, rhs = new.operands(op)
+        element = nn.element_of(lhs)
+        assert isinstance(element, IntegerType)
+        # nn moves in copies of the sign for signed types, and zeros for unsigned ones.
+        kind = numpy_dtype(element)
+        wanted = element_like(kind, signed=signed)
+        if wanted == element:
+            return [new.add(nn.ShiftRightOp(lhs, rhs))]
+        bits = [new.add(nn.BitCastOp(each, wanted)) for each in (lhs, rhs)]
+        return [new.add(nn.BitCastOp(new.add(nn.ShiftRightOp(*bits)), element))]
+
+    return lower
+
+
+def element_like(dtype: np.dtype[Any], *, signed: bool) -> Attribute:
+    """The element type of integers of as many bytes."""
+    return element_type(np.dtype(f"{'i' if signed else 'u'}{dtype.itemsize}"))
+
+
+# Comparisons and choices
+
+COMPARISONS: Mapping[str, Binary] = {
+    "EQ": nn.EqualOp,
+    "GE": nn.GreaterEqualOp,
+    "GT": nn.GreaterOp,
+    "LE": nn.LessEqualOp,
+    "LT": nn.LessOp,
+}
+
+
+def _compare(op: stablehlo.CompareOp, new: ToNn) -> Sequence[SSAValue]:
+    lhs, rhs = new.operands(op)
+    return [compared(new, lhs, rhs, op.comparison_direction.data, total=op.is_total)]
+
+
+def compared(
+    new: ToNn, lhs: SSAValue, rhs: SSAValue, direction: str, *, total: bool = False
+) -> SSAValue:
+    """Whether a comparison holds.
+
+    Args:
+        total: whether NaN and both zeros have places in the order.
+    """
+    if total and is_float(lhs):
+        lhs, rhs = _in_total_order(new, lhs), _in_total_order(new, rhs)
+    if is_truth(lhs) and direction not in ("EQ", "NE"):
+        lhs, rhs = new.cast(lhs, i32), new.cast(rhs, i32)
+    if direction == "NE":
+        return new.add(nn.LogicalNotOp(new.add(nn.EqualOp(lhs, rhs))))
+    return new.add(COMPARISONS[direction](lhs, rhs))
+
+
+def _in_total_order(new: ToNn, value: SSAValue) -> SSAValue:
+    """Whole numbers in the order of floats: -NaN, -inf, ..., -0, 0, ..., inf, NaN."""
+    element = element_like(numpy_dtype(nn.element_of(value)), signed=True)
+    bits = new.add(nn.BitCastOp(value, element))
+    # The more the bits of a negative float grow, the smaller it is.
+    lowest = -(1 << 8 * numpy_dtype(element).itemsize - 1)
+    flipped = new.add(
+        nn.SubOp(
+            new.number(-1, bits), new.add(nn.BitwiseAndOp(bits, new.number(-lowest - 1, bits)))
+        )
+    )
+    negative = new.add(nn.LessOp(bits, new.number(0, bits)))
+    return new.add(nn.SelectOp(negative, flipped, bits))
+
+
+def _select(op: stablehlo.SelectOp, new: ToNn) -> Sequence[SSAValue]:
+    return [new.add(nn.SelectOp(*new.operands(op)))]
+
+
+def _clamp(op: stablehlo.ClampOp, new: ToNn) -> Sequence[SSAValue]:
+    low, value, high = new.operands(op)
+    least, most = new.splat(low), new.splat(high)
+    if least is not None and most is not None and least <= most and is_float(value):
+        return [new.add(nn.ClipOp(value, float(least), float(most)))]
+    above = new.add(nn.MaxOp(low, value))
+    return [new.add(nn.MinOp(above, high))]
+
+
+TABLE: Mapping[str, Lower] = {
+    "stablehlo.abs": _unary(nn.AbsOp),
+    "stablehlo.cbrt": _in_wide(_cbrt),
+    "stablehlo.ceil": _of_numbers(nn.CeilOp),
+    "stablehlo.convert": _convert,
+    "stablehlo.cosine": _unary(nn.CosOp),
+    "stablehlo.exponential": _unary(nn.ExpOp),
+    "stablehlo.exponential_minus_one": _in_wide(_expm1),
+    "stablehlo.floor": _of_numbers(nn.FloorOp),
+    "stablehlo.is_finite": _is_finite,
+    "stablehlo.log": _unary(nn.LogOp),
+    "stablehlo.log_plus_one": _in_wide(_log1p),
+    "stablehlo.logistic": _unary(nn.SigmoidOp),
+    "stablehlo.negate": _unary(nn.NegOp),
+    "stablehlo.not": _not,
+    "stablehlo.round_nearest_afz": _in_wide(_round_away),
+    "stablehlo.round_nearest_even": _of_numbers(nn.RoundOp),
+    "stablehlo.rsqrt": _in_wide(_rsqrt),
+    "stablehlo.sign": _unary(nn.SignOp),
+    "stablehlo.sine": _unary(nn.SinOp),
+    "stablehlo.sqrt": _unary(nn.SqrtOp),
+    "stablehlo.tan": _unary(nn.TanOp),
+    "stablehlo.tanh": _unary(nn.TanhOp),
+    "stablehlo.add": _binary(nn.AddOp, nn.LogicalOrOp),
+    "stablehlo.and": _binary(nn.BitwiseAndOp, nn.LogicalAndOp),
+    "stablehlo.atan2": _atan2,
+    "stablehlo.divide": _binary(nn.DivOp),
+    "stablehlo.maximum": _binary(nn.MaxOp, nn.LogicalOrOp),
+    "stablehlo.minimum": _binary(nn.MinOp, nn.LogicalAndOp),
+    "stablehlo.multiply": _binary(nn.MulOp, nn.LogicalAndOp),
+    "stablehlo.or": _binary(nn.BitwiseOrOp, nn.LogicalOrOp),
+    "stablehlo.power": _binary(nn.PowOp),
+    "stablehlo.remainder": _binary(nn.FmodOp),
+    "stablehlo.shift_left": _binary(nn.ShiftLeftOp),
+    "stablehlo.shift_right_arithmetic": _shift_right(signed=True),
+    "stablehlo.shift_right_logical": _shift_right(signed=False),
+    "stablehlo.subtract": _binary(nn.SubOp),
+    "stablehlo.xor": _xor,
+    "stablehlo.compare": _compare,
+    "stablehlo.select": _select,
+    "stablehlo.clamp": _clamp,
+}
+"""What lowers each operation on elements, by name."""

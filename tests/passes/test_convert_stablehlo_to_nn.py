@@ -1,0 +1,106 @@
+import pytest
+
+from abele.ir.support.errors import InputError
+from abele.ir.text import parse_module, print_module
+from abele.passes.convert_stablehlo_to_nn import ConvertStablehloToNn
+from abele.tools.driver.context import new_context
+
+
+def lowered(body: str, *, arguments: str, result: str, more: str = "") -> str:
+    """The operations of @main after the pass, without their locations."""
+    context = new_context()
+    module = parse_module(
+        f"builtin.module {{ func.func @main({arguments}) -> {result} {{ {body} }} {more} }}",
+        context,
+    )
+    ConvertStablehloToNn().apply(context, module)
+    module.verify()
+    lines = print_module(module, locations=False, numbers=8).split("\n")
+    return "\n".join(line.strip() for line in lines[2:-3])
+
+
+def short(text: str) -> list[str]:
+    """The lines of a program without the types."""
+    return [line.split(" : ")[0] for line in text.split("\n")]
+
+
+def test_before_and_after():
+    body = """
+        %0 = "stablehlo.constant"() <{value = dense<0.0> : tensor<f32>}> : () -> tensor<f32>
+        %1 = "stablehlo.broadcast_in_dim"(%0) <{broadcast_dimensions = array<i64>}>
+            : (tensor<f32>) -> tensor<2x3xf32>
+        %2 = "stablehlo.compare"(%x, %1) <{comparison_direction =
+            #stablehlo<comparison_direction GT>}> : (tensor<2x3xf32>, tensor<2x3xf32>)
+            -> tensor<2x3xi1>
+        %3 = "stablehlo.select"(%2, %x, %1) : (tensor<2x3xi1>, tensor<2x3xf32>, tensor<2x3xf32>)
+            -> tensor<2x3xf32>
+        %4 = "stablehlo.transpose"(%3) <{permutation = array<i64: 1, 0>}>
+            : (tensor<2x3xf32>) -> tensor<3x2xf32>
+        func.return %4 : tensor<3x2xf32>
+    """
+    found = lowered(body, arguments="%x: tensor<2x3xf32>", result="tensor<3x2xf32>")
+    assert short(found) == [
+        "%0 = nn.constant <[0.0]",
+        "%1 = nn.expand %0 to [2, 3]",
+        "%2 = nn.greater %x, %1",
+        "%3 = nn.select %2, %x, %1",
+        "%4 = nn.transpose %3 [1, 0]",
+        "func.return %4",
+    ]
+
+
+CALLS = """
+    func.func private @twice(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "stablehlo.add"(%a, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }
+"""
+
+
+def test_a_function_is_inlined_where_it_is_called():
+    body = """
+        %0 = func.call @twice(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        %1 = func.call @twice(%0) : (tensor<4xf32>) -> tensor<4xf32>
+        func.return %1 : tensor<4xf32>
+    """
+    found = lowered(body, arguments="%x: tensor<4xf32>", result="tensor<4xf32>", more=CALLS)
+    assert short(found) == [
+        "%0 = nn.add %x, %x",
+        "%1 = nn.add %0, %0",
+        "func.return %1",
+    ]
+
+
+def test_a_function_that_calls_itself_is_refused():
+    body = """
+        %0 = func.call @again(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        func.return %0 : tensor<4xf32>
+    """
+    more = """
+        func.func private @again(%a: tensor<4xf32>) -> tensor<4xf32> {
+          %0 = func.call @again(%a) : (tensor<4xf32>) -> tensor<4xf32>
+          func.return %0 : tensor<4xf32>
+        }
+    """
+    with pytest.raises(InputError, match="@again calls itself"):
+        lowered(body, arguments="%x: tensor<4xf32>", result="tensor<4xf32>", more=more)
+
+
+def test_one_message_names_all_that_nothing_replaces():
+    body = """
+        %0 = "stablehlo.custom_call"(%x) <{call_target_name = "a"}>
+            : (tensor<4xf32>) -> tensor<4xf32> loc("first")
+        %1 = "stablehlo.custom_call"(%0) <{call_target_name = "b"}>
+            : (tensor<4xf32>) -> tensor<4xf32> loc("second")
+        %2 = "stablehlo.rng"(%s, %s, %n) <{rng_distribution =
+            #stablehlo<rng_distribution UNIFORM>}>
+            : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32> loc("third")
+        func.return %2 : tensor<4xf32>
+    """
+    arguments = "%x: tensor<4xf32>, %s: tensor<f32>, %n: tensor<1xi64>"
+    with pytest.raises(InputError) as caught:
+        lowered(body, arguments=arguments, result="tensor<4xf32>")
+    assert "2 operations are not supported: 2 times, first stablehlo.custom_call at first" in str(
+        caught.value
+    )
+    assert "stablehlo.rng at third" in str(caught.value)

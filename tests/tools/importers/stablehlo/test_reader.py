@@ -1,0 +1,104 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from abele.ir.support.errors import InputError
+from abele.tools import compile_model
+from abele.tools.driver.context import new_context
+from abele.tools.importers.errors import UnsupportedError
+from abele.tools.importers.front_end import Reading
+from abele.tools.importers.stablehlo.reader import read_stablehlo, uses_of
+
+NET = """
+#loc1 = loc("p['w']")
+#loc2 = loc("x")
+"builtin.module"() <{sym_name = "jit_net"}> ({
+  "func.func"() <{arg_attrs = [{}, {}], function_type =
+      (tensor<3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>,
+      res_attrs = [{jax.result_info = "result"}], sym_name = "main", sym_visibility = "public"}> ({
+  ^bb0(%arg0: tensor<3xf32> loc("p['w']"), %arg1: tensor<2x3xf32> loc("x")):
+    %0 = "stablehlo.broadcast_in_dim"(%arg0) <{broadcast_dimensions = array<i64: 1>}>
+        : (tensor<3xf32>) -> tensor<2x3xf32> loc(#loc5)
+    %1 = "stablehlo.multiply"(%0, %arg1) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+        loc(#loc5)
+    %2 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<2x3xf32>}>
+        : () -> tensor<2x3xf32> loc(#loc5)
+    %3 = "stablehlo.maximum"(%1, %2) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+        loc("jit(net)/max")
+    "func.return"(%3) : (tensor<2x3xf32>) -> ()
+  }) : () -> ()
+}) {mhlo.num_partitions = 1 : i32} : () -> ()
+#loc3 = loc("/home/me/net.py":8:6 to :20)
+#loc4 = loc(callsite("net"(#loc3) at unknown))
+#loc5 = loc("jit(net)/mul"(#loc4))
+"""
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    path = tmp_path / "net.mlir"
+    path.write_text(NET)
+    return path
+
+
+def reading() -> Reading:
+    return Reading(new_context(), "net.mlir")
+
+
+def test_arguments_and_results_have_the_users_names(net: Path):
+    exe = compile_model(net, target="tiny:4", cache=False)
+    assert [each.name for each in exe.inputs] == ["p['w']", "x"]
+    assert [each.name for each in exe.outputs] == ["result"]
+
+
+def test_a_program_runs(net: Path):
+    exe = compile_model(net, target="tiny:4", cache=False)
+    w, x = np.array([1, 2, 3], np.float32), np.arange(6, dtype=np.float32).reshape(2, 3)
+    # A maximum with -inf, which other readers take for a large number, changes nothing.
+    assert exe.run({"p['w']": w, "x": x})["result"].tolist() == (w * x).tolist()
+
+
+def test_an_operation_has_the_name_and_the_line_of_the_users_file(net: Path):
+    module = read_stablehlo(net, reading())
+    places = {op.name: str(op.location) for op in module.walk()}
+    assert places["stablehlo.multiply"] == 'loc("mul"("net.py":8:6))'
+    assert places["stablehlo.broadcast_in_dim"] == 'loc("mul_1"("net.py":8:6))'
+    assert places["stablehlo.maximum"] == 'loc("max")'
+
+
+def test_unknown_operations_are_listed_all_at_once(net: Path):
+    text = NET.replace('"stablehlo.maximum"', '"stablehlo.other"')
+    net.write_text(text.replace('"stablehlo.multiply"', '"mine.own"'))
+    with pytest.raises(UnsupportedError, match=r"2 operators are not supported: .*mine\.own"):
+        read_stablehlo(net, reading())
+
+
+def test_uses_say_which_operations_are_lowered(net: Path):
+    net.write_text(NET.replace('"stablehlo.maximum"(%1, %2)', '"stablehlo.atan3"(%1, %2)'))
+    uses, problem = uses_of(net, reading())
+    assert {use.operator: use.supported for use in uses} == {
+        "stablehlo.atan3": "no",
+        "stablehlo.broadcast_in_dim": "yes",
+        "stablehlo.constant": "yes",
+        "stablehlo.multiply": "yes",
+    }
+    assert problem == "it has operations that abele does not know"
+
+
+def test_a_broken_operation_is_refused_with_its_line(net: Path):
+    net.write_text(
+        NET.replace("broadcast_dimensions = array<i64: 1>", "broadcast_dimensions = array<i64: 0>")
+    )
+    with pytest.raises(InputError, match=r"net\.py:8:6.*axis 0 has 3 elements"):
+        read_stablehlo(net, reading())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"ML\xefR\x01StableHLO", b"module @jit { func.func public @main() { stablehlo.return } }"],
+)
+def test_other_forms_are_refused_with_the_command_that_prints_generic_text(net: Path, data: bytes):
+    net.write_bytes(data)
+    with pytest.raises(InputError, match=r"print_generic_op_form.*net\.mlir"):
+        read_stablehlo(net, reading())

@@ -1,0 +1,33 @@
+"""Lead a program that was read above nn to nn, where abele's pipeline begins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...dialects.levels import SOURCES
+from ...ir.context import AbeleContext
+from ...ir.pass_manager import PassManager, parse_pipeline
+from ...passes.pipelines import FROM_SOURCES, PASSES
+from .program import ReadProgram, verified_level
+from .verifiers import verifiers
+
+
+def from_source(program: ReadProgram, context: AbeleContext, passes: str) -> ReadProgram:
+    """A program of nn that does what one of a level above it does; any other as it is.
+
+    Raises InputError for what no pass lowers.
+
+    Args:
+        passes: the pipeline that a user gives. If it names the passes that lead to nn, they are
+            left to it.
+    """
+    if program.level not in SOURCES:
+        return program
+    names = FROM_SOURCES[program.level]
+    if any(name in passes for name in names):
+        return program
+    source = program.module.clone()
+    manager = PassManager(parse_pipeline(",".join(names), PASSES), verifiers(program.level))
+    manager.run(context, program.module)
+    level = verified_level(program.module, program.path)
+    return replace(program, level=level, source=source)

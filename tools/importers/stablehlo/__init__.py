@@ -1,0 +1,1 @@
+"""Reads programs of StableHLO, which JAX and others write."""

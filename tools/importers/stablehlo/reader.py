@@ -1,0 +1,202 @@
+"""Reads a program of StableHLO as a module of the stablehlo dialect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from xdsl.dialects.builtin import ArrayAttr, Builtin, DictionaryAttr, StringAttr
+from xdsl.dialects.func import Func, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Operation
+
+from ....dialects import stablehlo
+from ....dialects.blob_attr import BlobAttr
+from ....dialects.levels import SOURCE_DIALECTS, load_dialect
+from ....ir.blob import Blob
+from ....ir.provenance import named, place
+from ....ir.support.errors import InputError
+from ....ir.text import parse_module
+from ....ir.upstream import Context, ModuleOp, UnregisteredOp, VerifyException
+from ....ir.well_known import ENTRY
+from ....passes.convert_stablehlo_to_nn import refusals
+from ..building import Names
+from ..errors import UnsupportedError
+from ..front_end import Reading
+from ..uses import Use, Used, gathered, several_refused
+from .forms import generic_text
+from .names import name_all, parts_of, short_name
+
+ADVICE = "--list-ops shows all operations"
+
+RESULT = "jax.result_info"
+"""The attribute of a result that says where it is in what the user's function returns."""
+
+
+def read_stablehlo(model: Any, reading: Reading) -> ModuleOp:
+    """The module of a program, of the level stablehlo.
+
+    Raises InputError for a damaged program, and UnsupportedError for what abele does not lower.
+    """
+    module = _parsed(model, reading.place)
+    _check_registered(module, reading.place)
+    _tidy(module, reading.place)
+    for op in module.walk():
+        _check(op, reading.place)
+    return module
+
+
+def uses_of(model: Any, reading: Reading) -> tuple[list[Use], str]:
+    """The operations of a program, and why some could not be checked: "" if all were."""
+    module = _parsed(model, reading.place)
+    _tidy(module, reading.place)
+    unknown = {id(op) for op in _unregistered(module)}
+    problem = ""
+    why = dict[int, str]()
+    if not unknown:
+        why = {id(op): text for op, text in refusals(module)}
+    else:
+        problem = "it has operations that abele does not know"
+    nodes = [
+        Used(
+            _name(op),
+            "stablehlo" if id(op) not in unknown else "",
+            place(op),
+            "abele does not know it" if id(op) in unknown else why.get(id(op), ""),
+        )
+        for op in _operations(module)
+    ]
+    return gathered(nodes), problem
+
+
+# Parsing
+
+
+def _parsed(model: Any, place: str) -> ModuleOp:
+    """The module of a file."""
+    try:
+        data = Path(cast("str | os.PathLike[str]", model)).read_bytes()
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read: {error.strerror}") from None
+    return parse_stablehlo(generic_text(data, place), place)
+
+
+def parse_stablehlo(text: str, place: str) -> ModuleOp:
+    """The module of a generic text. Raises InputError."""
+    # Operations that abele does not know are listed all at once, so the parser must not refuse the
+    # first one.
+    context = Context(allow_unregistered=True)
+    for dialect in (Builtin, Func, *map(load_dialect, SOURCE_DIALECTS)):
+        context.load_dialect(dialect)
+    return parse_module(text, context, place, foreign=True)
+
+
+def _operations(module: ModuleOp) -> Iterator[Operation]:
+    """The operations that compute something."""
+    ends = ("func.return", "stablehlo.return", "builtin.module", "func.func")
+    return (op for op in module.walk() if op.name not in ends)
+
+
+def _name(op: Operation) -> str:
+    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+
+
+def _unregistered(module: ModuleOp) -> Iterator[UnregisteredOp]:
+    return (op for op in module.walk() if isinstance(op, UnregisteredOp))
+
+
+def _check_registered(module: ModuleOp, where: str) -> None:
+    """Raise UnsupportedError if abele does not know some operations. The message lists all."""
+    unknown = [(_name(op), place(op)) for op in _unregistered(module)]
+    if not unknown:
+        return
+    error = several_refused(where, unknown, ADVICE)
+    if error is None:
+        name, node = unknown[0]
+        error = UnsupportedError(f"{where}: node {node!r}: {name} is not supported; {ADVICE}")
+    raise error
+
+
+def _check(op: Operation, where: str) -> None:
+    """Raise InputError for an operation that breaks its own rules."""
+    try:
+        op.verify_()
+    except VerifyException as error:
+        raise InputError(f"{where}: node {place(op)!r}: {op.name}: {error}") from None
+
+
+# What abele's programs have
+
+
+def _tidy(module: ModuleOp, where: str) -> None:
+    """Give operations and arguments their names, and drop what says nothing to abele."""
+    functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+    main = _entry(functions, where)
+    module.attributes.clear()
+    module.properties.clear()
+    for each in functions:
+        arguments = [_said(value.location) for value in each.body.block.args]
+        results = _result_names(each)
+        if each is main:
+            each.properties["sym_name"] = StringAttr(ENTRY)
+            each.properties.pop("sym_visibility", None)
+            _set_names(each, "arg_names", arguments, "arg")
+            _set_names(each, "result_names", results, "result")
+        each.attributes = {k: v for k, v in each.attributes.items() if k in _KEPT}
+        for name in ("arg_attrs", "res_attrs"):
+            each.properties.pop(name, None)
+    name_all(_operations(module))
+    for each in functions:
+        each.location = named(each.sym_name.data)
+        end = each.body.block.last_op
+        if isinstance(end, ReturnOp):
+            end.location = each.location
+    _hold_large_constants(module)
+
+
+_KEPT = ("arg_names", "result_names")
+
+
+def _entry(functions: Sequence[FuncOp], where: str) -> FuncOp:
+    """The function that a run begins in: @main, or the only one that is not private."""
+    named_so = [each for each in functions if each.sym_name.data == ENTRY]
+    public = [
+        each
+        for each in functions
+        if each.sym_visibility is None or each.sym_visibility.data == "public"
+    ]
+    found = named_so or public
+    if len(found) != 1 or not found[0].body.blocks:
+        raise InputError(f"{where}: need a function @{ENTRY}, or one function that is not private")
+    return found[0]
+
+
+def _said(location: Any) -> str:
+    return parts_of(location)[0]
+
+
+def _result_names(function: FuncOp) -> list[str]:
+    attributes = function.res_attrs
+    if attributes is None:
+        return [""] * len(function.function_type.outputs)
+    return [_text(each.data.get(RESULT)) for each in cast("ArrayAttr[DictionaryAttr]", attributes)]
+
+
+def _text(attribute: Attribute | None) -> str:
+    return attribute.data if isinstance(attribute, StringAttr) else ""
+
+
+def _set_names(function: FuncOp, attribute: str, names: Sequence[str], default: str) -> None:
+    taken = Names()
+    found = [taken.unique(short_name(name) or f"{default}{i}") for i, name in enumerate(names)]
+    function.attributes[attribute] = ArrayAttr(map(StringAttr, found))
+
+
+def _hold_large_constants(module: ModuleOp) -> None:
+    """Let blobs hold large constants, so that dumps and comparisons do not write them out."""
+    for op in module.walk():
+        if isinstance(op, stablehlo.ConstantOp) and not isinstance(op.value, BlobAttr):
+            array = op.array
+            if array.size > stablehlo.MOST_NUMBERS and any(array.strides):
+                op.properties["value"] = BlobAttr(Blob(array))
