@@ -15,6 +15,7 @@ from ..ir.support.arrays import Integers
 from ..ir.upstream import ModuleOp
 from .clocks.section import Components
 from .clocks.syncs import groups_of
+from .fabrics.chip_flows import Chips
 from .fabrics.traffic import Carried
 from .faults import MachineFault
 from .prices.price import copy_overlaps, moved_variable
@@ -31,15 +32,8 @@ def joined_by(op: CopyOp, variables: Mapping[str, Variable], chip_tiles: int) ->
     overlaps = copy_overlaps(op, variables)
     ends = [(each.source.tiles, each.destination.tiles) for each in overlaps]
     chips = 1 + max((t.end - 1 for pair in ends for t in pair), default=0) // chip_tiles
-    # A mark for each pair: sorting flows, of which there are millions on a pod, takes far longer.
-    is_joined = np.zeros(chips * chips, np.bool_)
-    for shared, pair in zip(overlaps, ends, strict=True):
-        if len({tile // chip_tiles for t in pair for tile in (t.first, t.end - 1)}) > 1:
-            flows = Carried(shared, 1).flows()
-            source, destination = flows.source // chip_tiles, flows.destination // chip_tiles
-            is_joined[source * chips + destination] = True
-    is_joined[:: chips + 1] = False
-    return np.stack(np.divmod(np.flatnonzero(is_joined), chips), axis=1)
+    pairs, _ = Chips(chips, chip_tiles).pairs(Carried(shared, 1) for shared in overlaps)
+    return np.stack(np.divmod(pairs, chips), axis=1)
 
 
 def chips_that_meet(

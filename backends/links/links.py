@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 with deferred(__name__):
     from ...ir.geometry.chip_groups import ChipGroups
+    from ..fabrics.chip_flows import Chips
 
 MOST_CHIPS = 4096
 """Chips that a machine may have. A round bound of ours: tables grow with the square of it."""
@@ -175,20 +176,18 @@ class Links:
             tiles: those of all chips.
         """
         waiting = np.zeros(traffic.tiles, np.int64)
-        chips = self.chips
-        chip = self.chip_of_tiles(traffic.tiles, tiles // chips)
-        flows = traffic.flows()
-        crossing = flows.among(chip)
-        if not len(crossing.source):
+        chips = Chips(self.chips, tiles // self.chips)
+        pairs, moved = chips.pairs(traffic.carried)
+        if not len(pairs):
             return waiting
-        pairs, moved = crossing.by_pair(chips)
         seconds = routes_of(self).seconds(pairs, moved) + self.first_word_seconds()
-        cycles = np.ceil(seconds * clock_hz).astype(np.int64)
-        of_pair = np.zeros(chips * chips, np.int64)
-        of_pair[pairs] = cycles
-        own = of_pair[chip[flows.source] * chips + chip[flows.destination]]
-        for end in (flows.source, flows.destination):
-            np.maximum.at(waiting, end, own)
+        cycles = np.zeros((self.chips, self.chips), np.int64)
+        cycles.ravel()[pairs] = np.ceil(seconds * clock_hz).astype(np.int64)
+        for each in traffic.carried:
+            for rows in chips.senders(each):
+                np.maximum.at(waiting, rows.tile, cycles[chips.of(rows.tile), rows.chip])
+            for rows in chips.receivers(each):
+                np.maximum.at(waiting, rows.tile, cycles[rows.chip, chips.of(rows.tile)])
         return waiting
 
 

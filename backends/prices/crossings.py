@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.support.arrays import Integers
+from ..fabrics.chip_flows import Chips
 from ..links.links import routes_of
 from ..target import Target
 from .step_charges import StepCharge
@@ -57,8 +58,7 @@ def crossings(steps: Sequence[StepCharge], target: Target) -> Crossings:
         traffic = step.charge.traffic
         if chips == 1 or not traffic.carried:
             continue
-        chip = target.links.chip_of_tiles(traffic.tiles, target.tiles_per_chip)
-        pairs, amount = traffic.flows().among(chip).by_pair(chips)
+        pairs, amount = Chips(chips, target.tiles_per_chip).pairs(traffic.carried)
         step_bytes[k] = amount.sum()
         moved.append((pairs, amount * step.price.times))
     none = np.zeros(0, np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from ...ir.geometry.overlap import Overlap, overlap, parts_of_cells, sent_elemen
 from ...ir.provenance import line_of, origin, place
 from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
+from ...ir.support.kept_tables import kept_tables
 from ...ir.upstream import ModuleOp
 from ..clocks.advance import Advance
 from ..clocks.executions import Executions
@@ -677,7 +677,7 @@ def _shares_bus_alike(layout: Layout) -> bool | None:
     return None if any(n % 2 for n in numbers) else True
 
 
-@lru_cache(maxsize=4096)
+@kept_tables(len, entries=4096)
 def _shares_bus(layout: Layout) -> NDArray[np.bool_]:
     """Whether the other tile of each cell's pair holds the same block: (cells,)."""
     own = tuple(d for d in layout.split_dims if d not in layout.replica_dims)
@@ -686,10 +686,12 @@ def _shares_bus(layout: Layout) -> NDArray[np.bool_]:
     return (partner >= 0) & (block[np.maximum(partner, 0)] == block)
 
 
-@lru_cache(maxsize=4096)
+@kept_tables(len, entries=4096)
 def block_sizes(layout: Layout) -> Integers:
     """Elements of each cell's block, including padding: (cells,)."""
     sizes = np.ones(layout.parts, np.int64)
     for axis in range(len(layout.access.axes)):
         sizes = sizes * layout.counts(axis)
-    return sizes.ravel()
+    found = sizes.ravel()
+    found.flags.writeable = False
+    return found

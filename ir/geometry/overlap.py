@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.distinct import distinct
+from ..support.kept_tables import kept_tables
 from .blocks import moved_piece, plain_move
 from .layout import Layout
 from .space import AccessMap, Space
@@ -327,18 +328,25 @@ def _product(layout: Layout, dims: list[tuple[int, ...]], counts: tuple[Counts, 
     return total
 
 
-@lru_cache(maxsize=4096)
+@kept_tables(len, entries=4096)
 def parts_of_cells(parts: tuple[int, ...], dims: tuple[int, ...]) -> Counts:
     """The part of every cell of a grid along some dimensions, row-major over them: (cells,)."""
-    part = np.zeros(prod(parts), np.int64)
-    at = np.unravel_index(np.arange(len(part)), parts) if dims else ()
+    part = np.zeros((1,) * len(parts), np.int64)
     for d in dims:
-        part = part * parts[d] + at[d]
+        along = [-1 if e == d else 1 for e in range(len(parts))]
+        part = part * parts[d] + np.arange(parts[d]).reshape(along)
+    part = np.broadcast_to(part, parts).flatten()
     part.flags.writeable = False
     return part
 
 
-@lru_cache(maxsize=2048)
+def _rows(shared: Overlap) -> int:
+    """The rows of the tables that an overlap has, and of those that it makes when it is asked."""
+    pairs = sum(len(group.shared.count) for group in shared.groups)
+    return shared.source.cells + shared.destination.cells + pairs
+
+
+@kept_tables(_rows, entries=2048)
 def overlap(source: Layout, destination: Layout, move: Space | None = None) -> Overlap:
     """The overlap of the blocks of destination with the blocks of source, through a move.
 

@@ -11,6 +11,8 @@ from typing import TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support.kept_tables import kept_tables
+
 MOST_TILES = 1 << 31
 """Tiles of a machine. Their numbers are multiplied with bytes, in 64-bit integers."""
 
@@ -71,24 +73,6 @@ class Tiles:
         chip, own = np.divmod(part, self.parts[dim] // self.chips[dim])
         return chip * (prod(self.chips[dim + 1 :]) * self.apart) + own * self.weights[dim]
 
-    @cached_property
-    def _table(self) -> NDArray[np.int64]:
-        """The tile of each cell: (cells,). Read-only."""
-        table = np.full((), self.first, np.int64)
-        for dim in range(len(self.parts)):
-            table = np.add.outer(table, self.along(dim))
-        table = table.ravel()
-        table.flags.writeable = False
-        return table
-
-    @cached_property
-    def _cells(self) -> NDArray[np.int64]:
-        """The cell on each tile from the first to the last; -1 between chips. Read-only."""
-        cells = np.full(self.end - self.first, -1, np.int64)
-        cells[self._table - self.first] = np.arange(self.count)
-        cells.flags.writeable = False
-        return cells
-
     @property
     def end(self) -> int:
         """The tile after the last one."""
@@ -121,7 +105,7 @@ class Tiles:
     @property
     def rows(self) -> Rows:
         """Selects the tiles in an array with a row a tile."""
-        return self._table if self.chips else slice(self.first, self.end)
+        return _table(self) if self.chips else slice(self.first, self.end)
 
     @overload
     def of(self, cell: int) -> int: ...
@@ -131,14 +115,14 @@ class Tiles:
         """The tile of each cell."""
         if not self.chips:
             return self.first + cell
-        return int(self._table[cell]) if isinstance(cell, int) else self._table[cell]
+        return int(_table(self)[cell]) if isinstance(cell, int) else _table(self)[cell]
 
     def spread(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Values of cells as values of all tiles from the first to the last; 0 between chips."""
         if not self.chips:
             return values
         found = np.zeros(self.end - self.first, values.dtype)
-        found[self._table - self.first] = values
+        found[_table(self) - self.first] = values
         return found
 
     def cells_on(self, tiles: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -147,8 +131,9 @@ class Tiles:
             cells = tiles - self.first
             return np.where((cells >= 0) & (cells < self.count), cells, -1)
         at = tiles - self.first
-        inside = (at >= 0) & (at < len(self._cells))
-        return np.where(inside, self._cells[np.where(inside, at, 0)], -1)
+        cells = _cells(self)
+        inside = (at >= 0) & (at < len(cells))
+        return np.where(inside, cells[np.where(inside, at, 0)], -1)
 
     def cell_on(self, tile: int) -> int:
         """The cell on a tile. Raises ValueError if there is none."""
@@ -162,6 +147,26 @@ class Tiles:
 
     def __str__(self) -> str:
         return ", ".join(f"{first}..{end - 1}" for first, end in self.spans)
+
+
+@kept_tables(len, entries=4096)
+def _table(tiles: Tiles) -> NDArray[np.int64]:
+    """The tile of each cell: (cells,). Read-only."""
+    table = np.full((), tiles.first, np.int64)
+    for dim in range(len(tiles.parts)):
+        table = np.add.outer(table, tiles.along(dim))
+    table = table.ravel()
+    table.flags.writeable = False
+    return table
+
+
+@kept_tables(len, entries=4096)
+def _cells(tiles: Tiles) -> NDArray[np.int64]:
+    """The cell on each tile from the first to the last; -1 between chips. Read-only."""
+    cells = np.full(tiles.end - tiles.first, -1, np.int64)
+    cells[_table(tiles) - tiles.first] = np.arange(tiles.count)
+    cells.flags.writeable = False
+    return cells
 
 
 def check_spread(parts: Sequence[int], chips: Sequence[int], apart: int) -> None:

@@ -6,7 +6,7 @@ The modules are about
 - files: `whole_file`, `whole_folder`, `beside`, `sealed_file`, `private_folder`, `cache_folder`;
 - texts: `json_lines`, `toml_text`, `brackets`, `unused_names`;
 - numbers and arrays: `arrays`, `number_kinds`, `same_number`, `distinct`, `strided`;
-- results that are kept: `hash_once`, `cached_by_identity`;
+- results that are kept: `hash_once`, `cached_by_identity`, `kept_tables`;
 - the process: `deferred`, `garbage`, `host_memory`, `turns`.
 
 They import each other, NumPy and the standard library only; tests/test_layers.py checks it.

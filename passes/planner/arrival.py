@@ -17,6 +17,7 @@ from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import Overlap, sent_elements
 from ...ir.geometry.space import Space
 from ...ir.geometry.tiles import Tiles
+from ...ir.support.kept_tables import kept_tables
 from .cell_runs import elements_of_cells
 from .crossing import crossing_cycles
 from .price import Integers
@@ -100,7 +101,7 @@ def _over_links(found: Arrival, operands: tuple[Operand, ...], target: Target) -
 
 
 # The exact price of an arrival often follows soon after its lower bound.
-@lru_cache(maxsize=256)
+@kept_tables(lambda found: 4 * len(found.received) * len(found.each), entries=256)
 def _arriving(operands: tuple[Operand, ...], target: Target) -> _Arriving:
     return _Arriving([_brought(operand, target) for operand in operands], target)
 

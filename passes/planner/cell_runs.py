@@ -7,12 +7,13 @@ operations over all cells, and no table of the pairs of parts that meet (see `tr
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ...ir.geometry.layout import Layout
+from ...ir.geometry.overlap import parts_of_cells
 from ...ir.geometry.space import Space
 from ...ir.geometry.tiles import Rows, in_common
 from .price import Integers
@@ -61,14 +62,13 @@ class _Run:
         self.count = self.last - first
         self.whole = first.size == 1 and self.count.item() == size
 
-    @cached_property
-    def at_cells(self) -> tuple[Integers, Integers, Integers]:
-        """first, last and count of every cell: (cells,) each, or (1,) if all cells are alike."""
+    def place(self, cells: Rows) -> Rows:
+        """Where `first`, `last` and `count`, flattened, have the values of some cells."""
         if self.first.size == 1:
-            return self.first.ravel(), self.last.ravel(), self.count.ravel()
-        first, last, count = np.empty((3, *self.parts), np.int64)
-        first[...], last[...], count[...] = self.first, self.last, self.count
-        return first.ravel(), last.ravel(), count.ravel()
+            return slice(None)
+        # A table of all cells would be as long as the machine has tiles, for every layout and axis.
+        dims = tuple(d for d, n in enumerate(self.first.shape) if n > 1)
+        return parts_of_cells(self.parts, dims)[cells]
 
     def shifted(self, by: int, low: int, high: int) -> _Run:
         """The run of source elements: each is `by` further on, limited to low..high - 1."""
@@ -114,20 +114,16 @@ def _local(source: Layout, wanted: Layout, pairs: _Pairs) -> Integers:
         return local
     for own, run in pairs:
         if own.whole:
-            here *= _some(run.at_cells[2], to)
+            here *= run.count.ravel()[run.place(to)]
         elif run.whole and run.size == own.size:
-            here *= _some(own.at_cells[2], of)
+            here *= own.count.ravel()[own.place(of)]
         else:
-            common = np.minimum(_some(own.at_cells[1], of), _some(run.at_cells[1], to))
-            common = common - np.maximum(_some(own.at_cells[0], of), _some(run.at_cells[0], to))
+            held, filled = own.place(of), run.place(to)
+            common = np.minimum(own.last.ravel()[held], run.last.ravel()[filled])
+            common = common - np.maximum(own.first.ravel()[held], run.first.ravel()[filled])
             here *= np.maximum(common, 0, out=common)
     local[to] = here
     return local
-
-
-def _some(values: Integers, cells: Rows) -> Integers:
-    """The values of some cells, or the one value of all cells."""
-    return values if len(values) == 1 else values[cells]
 
 
 @lru_cache(maxsize=4096)

@@ -1,3 +1,6 @@
+import gc
+from weakref import ref
+
 import pytest
 
 from abele.ir.support import cached_by_identity as module
@@ -36,3 +39,22 @@ def test_what_an_object_raised_is_raised_again():
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             inverse(0)
+
+
+def test_a_result_is_forgotten_with_its_object():
+    class Made:
+        pass
+
+    class Result:
+        pass
+
+    @cached_by_identity
+    def result(given: Made) -> Result:
+        return Result()
+
+    made = Made()
+    kept = ref(result(made))
+    assert result(made) is kept()
+    del made
+    gc.collect()
+    assert kept() is None

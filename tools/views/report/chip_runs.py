@@ -47,21 +47,18 @@ def chip_runs(report: Report) -> list[ChipRun]:
         }
         return [ChipRun(superstep, turns, start, start, start + np.asarray(runs["cycles"]), **own)]
     rows = {name: np.asarray(column) for name, column in report.tables["chip_executions"].items()}
-    found: list[ChipRun] = []
-    for chip in range(chips):
-        own = {name: column[rows["chip"] == chip] for name, column in rows.items()}
-        at = own["execution"]
-        found.append(
-            ChipRun(
-                superstep[at],
-                turns[at],
-                own["arrives"],
-                own["start"],
-                own["end"],
-                *(own[f"{name}_cycles"] for name in PHASES),
-            )
-        )
-    return found
+    # Rows are in order of time. Sorted by chip, those of each chip are neighbours.
+    order = np.argsort(rows["chip"], kind="stable")
+    ends = np.searchsorted(rows["chip"][order], np.arange(1, chips))
+    at = rows["execution"]
+    columns = (
+        superstep[at],
+        turns[at],
+        *(rows[name] for name in ("arrives", "start", "end")),
+        *(rows[f"{name}_cycles"] for name in PHASES),
+    )
+    of_chips = zip(*(np.split(column[order], ends) for column in columns), strict=True)
+    return [ChipRun(*own) for own in of_chips]
 
 
 PHASES = ("sync", "exchange", "compute")

@@ -1,0 +1,47 @@
+"""A cache of tables that is bounded by the rows of what it holds, not only by its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MOST_ROWS = 1 << 24
+"""Rows that the tables of a cache may have together: 134 MB for each column of 8 bytes.
+
+Chosen by judgement. Thousands of tables of a chip of 1,472 tiles are fewer rows. A pod of 256 chips
+has 376,832 tiles, so a cache with a bound of entries alone would hold gigabytes there.
+"""
+
+
+def kept_tables(
+    rows: Callable[[T], int], entries: int, most: int = MOST_ROWS
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorator that keeps what a function returns, as `lru_cache` does.
+
+    It forgets all that it holds where their rows become too many.
+
+    Args:
+        rows: of a result, including the tables that the result makes later and keeps itself.
+        entries: the most results that are kept.
+    """
+
+    def keeping(made: Callable[P, T]) -> Callable[P, T]:
+        held = 0
+
+        @lru_cache(maxsize=entries)
+        def kept(*args: P.args, **kwargs: P.kwargs) -> T:
+            nonlocal held
+            found = made(*args, **kwargs)
+            held += rows(found)
+            if held > most:
+                kept.cache_clear()
+                held = rows(found)
+            return found
+
+        return kept
+
+    return keeping
