@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...ir.geometry.chip_groups import ChipGroups
 from ..facts import ASSUMED, fact
 from .links import MOST_CHIPS, Links, Routes, routes_of
 
@@ -17,7 +18,7 @@ class SomeChips(Links):
     """Some chips of a machine, which use its links. No target's file names this topology.
 
     Chip i is chip `first + i * apart` of the machine. Bytes go the ways that they go there, and a
-    sync takes as long as there.
+    sync takes as long as there. `meeting_chips` says nothing: the machine decides who can meet.
 
     Attributes:
         whole: the links of the machine.
@@ -46,14 +47,30 @@ class SomeChips(Links):
         pair = ends[0] * self.chips + ends[1]
         return Routes(every.bytes_per_second, pair[ours], every.link[ours])
 
+    def meeting_groups(self, wanted: ChipGroups) -> ChipGroups:
+        """The groups that the machine forms, of which those of these chips are named here."""
+        first, apart, count = self.first, self.apart, self.chips
+        ours = {first + i * apart: i for i in range(count)}
+        groups = ([ours[c] for c in group if c in ours] for group in self._formed(wanted).groups)
+        return ChipGroups.of(filter(None, groups))
+
     def meeting_seconds(self, chips: Sequence[int] = ()) -> float:
         """Seconds in which the tiles of several chips meet, beyond what those of one chip take.
+
+        If the machine cannot let these chips meet alone, it is what the larger group takes.
 
         Args:
             chips: in ascending order; () for all of these chips.
         """
-        own = chips or range(self.chips)
-        return self.whole.meeting_seconds([self.first + chip * self.apart for chip in own])
+        formed = self._formed(ChipGroups.of([chips or range(self.chips)]))
+        return max(map(self.whole.meeting_seconds, formed.groups))
+
+    def _formed(self, wanted: ChipGroups) -> ChipGroups:
+        """The groups of the machine's chips in which these chips meet."""
+        first, apart = self.first, self.apart
+        return self.whole.meeting_groups(
+            ChipGroups.of([first + i * apart for i in group] for group in wanted.groups)
+        )
 
     def first_word_seconds(self) -> float:
         """Seconds until the first word of an exchange between chips has arrived."""

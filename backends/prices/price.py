@@ -45,7 +45,7 @@ from .workload import Workload
 
 
 @dataclass(frozen=True)
-class Phases:
+class PhaseCycles:
     """Cycles of sync, of exchange and of compute."""
 
     sync: int
@@ -100,7 +100,7 @@ class SuperstepPrice:
     busiest_tile: int
     worst_compute_cycles: int
     chips: int
-    critical: Phases
+    critical: PhaseCycles
     worst_critical_cycles: int
 
     @property
@@ -142,7 +142,7 @@ def totals(prices: Sequence[SuperstepPrice]) -> Totals:
 
 
 @dataclass(frozen=True)
-class ChipPrice:
+class ZonePrice:
     """What a clock zone does in a run: a chip, or the I/O tiles of one.
 
     Attributes:
@@ -152,7 +152,7 @@ class ChipPrice:
     """
 
     chip: int
-    busy: Phases
+    busy: PhaseCycles
     end: int
 
     @property
@@ -171,10 +171,10 @@ class ProgramPrice:
     """
 
     steps: tuple[StepPrice, ...]
-    zones: tuple[ChipPrice, ...]
+    zones: tuple[ZonePrice, ...]
 
     @property
-    def chips(self) -> tuple[ChipPrice, ...]:
+    def chips(self) -> tuple[ZonePrice, ...]:
         """What each chip does beside its I/O tiles, as many as there are."""
         return tuple(each for k, each in enumerate(self.zones) if each.chip == k)
 
@@ -277,7 +277,7 @@ def run_price(module: ModuleOp, found: Sequence[StepPrice], target: Target) -> P
     return ProgramPrice(
         tuple(map(in_run, found)),
         tuple(
-            ChipPrice(int(chip), busy, int(last))
+            ZonePrice(int(chip), busy, int(last))
             for chip, busy, last in zip(
                 zones.chip, _busy(found, times, zones.count), end, strict=True
             )
@@ -285,17 +285,19 @@ def run_price(module: ModuleOp, found: Sequence[StepPrice], target: Target) -> P
     )
 
 
-def _busy(found: Sequence[StepPrice], times: Mapping[SuperstepOp, int], zones: int) -> list[Phases]:
+def _busy(
+    found: Sequence[StepPrice], times: Mapping[SuperstepOp, int], zones: int
+) -> list[PhaseCycles]:
     """The cycles in which each zone is busy in a run."""
     if not found:
-        return [Phases(0, 0, 0)] * zones
+        return [PhaseCycles(0, 0, 0)] * zones
     counts = np.array([times.get(each.step, 0) for each in found])
     phases = ("sync_cycles", "exchange_cycles", "compute_cycles")
     sums = (
         _repeated(counts, np.array([getattr(each.advance, name) for each in found])).tolist()
         for name in phases
     )
-    return [Phases(*each) for each in zip(*sums, strict=True)]
+    return [PhaseCycles(*each) for each in zip(*sums, strict=True)]
 
 
 MANY = 1 << 24
@@ -313,13 +315,13 @@ def _repeated(times: Integers, cycles: Integers) -> NDArray[Any]:
     return np.asarray(np.dot(times.astype(exact), cycles.astype(exact)))
 
 
-def phases_of(advance: Advance, times: Integers) -> Phases:
+def phases_of(advance: Advance, times: Integers) -> PhaseCycles:
     """The cycles of a superstep in some zones.
 
     Args:
         times: how often it runs in each of them, (zones,).
     """
-    return Phases(
+    return PhaseCycles(
         *(
             int(_repeated(times, each).item())
             for each in (advance.sync_cycles, advance.exchange_cycles, advance.compute_cycles)

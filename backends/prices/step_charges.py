@@ -14,9 +14,9 @@ from ..clocks.advance import Advance
 from ..target import Target
 from .price import (
     Charge,
-    ChipPrice,
     StepPrice,
     SuperstepPrice,
+    ZonePrice,
     busiest_of,
     charge_operation,
     charged_exchange,
@@ -85,7 +85,7 @@ class ProgramCharge:
     """
 
     steps: tuple[StepCharge, ...]
-    chips: tuple[ChipPrice, ...]
+    chips: tuple[ZonePrice, ...]
 
 
 def step_charges(module: ModuleOp, target: Target) -> ProgramCharge:

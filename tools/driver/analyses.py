@@ -21,7 +21,7 @@ with deferred(__name__):
     from ...backends.feeding import feeding, items_of
     from ...backends.memory import MemoryReport, memory_report
     from ...backends.prices.cost import host_cycles
-    from ...backends.prices.price import ChipPrice, SuperstepPrice, program_price, totals
+    from ...backends.prices.price import SuperstepPrice, ZonePrice, program_price, totals
     from ...backends.prices.price_operations import OperationPrice, Priced, price_operations
     from ...ir.phases import Phases, several
     from ...passes.planner.relaxed import Relaxed, read_relaxed
@@ -193,7 +193,7 @@ class Analyses:
         }
 
 
-def _of_chip(price: ChipPrice) -> dict[str, int]:
+def _of_chip(price: ZonePrice) -> dict[str, int]:
     return {
         "chip": price.chip,
         "compute_cycles": price.busy.compute,

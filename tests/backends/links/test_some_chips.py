@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
@@ -11,6 +12,7 @@ from abele.backends.links.links import routes_of
 from abele.backends.links.some_chips import SomeChips
 from abele.backends.target import resolve_target
 from abele.ir.errors import InputError
+from abele.ir.geometry.chip_groups import ChipGroups
 
 MACHINE = resolve_target("tiny:32,links.topology=torus,links.chips=8")
 
@@ -32,6 +34,18 @@ def test_bytes_between_some_chips_go_the_ways_of_the_machine(first: int, count: 
     chips = [first + i * apart for i in range(count)]
     assert target.links.meeting_seconds() == MACHINE.links.meeting_seconds(chips)
     assert target.links.first_word_seconds() == MACHINE.links.first_word_seconds()
+
+
+@pytest.mark.parametrize(("block", "group"), [(0, (1, 3)), (4, (0, 1, 2, 3)), (2, range(8))])
+def test_some_chips_meet_as_the_machine_lets_them(block: int, group: Sequence[int]):
+    machine = resolve_target(
+        f"tiny:32,links.topology=torus,links.chips=8,links.meeting_chips={block}"
+    )
+    links = machine.some_chips(1, 3, 2).links
+    assert links.meeting_seconds((0, 1)) == machine.links.meeting_seconds(group)
+    wanted = ChipGroups.of([[0, 1]])
+    met = [[i for i in range(3) if 1 + 2 * i in group]]
+    assert links.meeting_groups(wanted) == ChipGroups.of(met)
 
 
 def test_one_chip_has_no_links_and_all_chips_are_the_machine():

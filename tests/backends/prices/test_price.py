@@ -13,7 +13,7 @@ from some_prices import busiest_tile_cycles
 from abele.backends.fabrics.crossbar import Crossbar
 from abele.backends.prices import cost
 from abele.backends.prices.price import (
-    Phases,
+    PhaseCycles,
     bus_bytes,
     copy_overlaps,
     first_shares_bus,
@@ -188,14 +188,14 @@ def test_on_one_chip_the_critical_path_is_the_whole_run(program: Program):
     found = program_price(module, TINY)
     for each in found.supersteps:
         parts = each.sync_cycles, each.exchange_cycles, each.compute_cycles
-        assert each.critical == Phases(*(each.times * part for part in parts))
+        assert each.critical == PhaseCycles(*(each.times * part for part in parts))
         assert each.worst_critical_cycles == each.times * (
             each.cycles - each.compute_cycles + each.worst_compute_cycles
         )
     total = totals(found.supersteps)
     (chip,) = found.chips
     assert total.cycles == sum(each.times * each.cycles for each in found.supersteps) == chip.end
-    assert chip.busy == Phases(total.sync_cycles, total.exchange_cycles, total.compute_cycles)
+    assert chip.busy == PhaseCycles(total.sync_cycles, total.exchange_cycles, total.compute_cycles)
     assert chip.waiting_cycles == 0
 
 

@@ -77,7 +77,7 @@ class Skipped:
 def read_rows(path: Path) -> tuple[list[Measurement], list[Skipped]]:
     """The rows of a file that can be priced, and the others.
 
-    Raises InputError if the file cannot be read or lacks a column.
+    Raises InputError if the file cannot be read, lacks a column, or has no rows.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
@@ -89,6 +89,8 @@ def read_rows(path: Path) -> tuple[list[Measurement], list[Skipped]]:
             table = [{k: v or "" for k, v in row.items() if isinstance(k, str)} for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
+    if not table:
+        raise InputError(f"{path}: no rows; need one below the names of columns")
     found: list[Measurement] = []
     skipped: list[Skipped] = []
     before = ""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ....backends.links.links import routes_of
 from ....backends.memory import MemoryReport
 from ....backends.prices.crossings import Crossings
-from ....backends.prices.price import ChipPrice
+from ....backends.prices.price import ZonePrice
 from ....backends.prices.step_charges import StepCharge
 from ....backends.target import Target
 from ....dialects.exchange import VariableOp
@@ -29,7 +29,7 @@ STASH = re.compile(r"stash[0-9.]*\.out[0-9]+")
 def chip_table(
     memory: MemoryReport,
     placed: Mapping[str, VariableOp],
-    prices: Sequence[ChipPrice],
+    prices: Sequence[ZonePrice],
     crossed: Crossings,
     cycles: int,
 ) -> Table:

@@ -16,7 +16,7 @@ from abele.tools.bench.fidelity.cases import (
     Triad,
     Vertex,
 )
-from abele.tools.bench.fidelity.rows import CALIBRATION, NETWORKS, read_rows, target_of
+from abele.tools.bench.fidelity.rows import CALIBRATION, COLUMNS, NETWORKS, read_rows, target_of
 from abele.tools.bench.fidelity.units import Unclear
 
 ROW = {
@@ -283,6 +283,9 @@ def test_a_file_without_the_columns_is_refused(tmp_path: Path):
         read_rows(path)
     with pytest.raises(InputError, match="cannot be read"):
         read_rows(tmp_path / "absent.csv")
+    path.write_text(",".join(COLUMNS) + "\n")
+    with pytest.raises(InputError, match="no rows; need one below the names of columns"):
+        read_rows(path)
 
 
 @pytest.mark.parametrize(
