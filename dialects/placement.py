@@ -12,7 +12,7 @@ many chips of a machine of its own is moved there.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.dialects.func import FuncOp
@@ -30,6 +30,18 @@ MOST = 1 << 16
 """The largest number in it. A machine has fewer chips."""
 
 Placed = TypeVar("Placed", Plan, Layout)
+
+
+class ChipSize(NamedTuple):
+    """How many tiles a chip has.
+
+    Attributes:
+        used: the first ones, on which programs lie. A machine of these chips alone has no others.
+        all: with those that are kept aside.
+    """
+
+    used: int
+    all: int
 
 
 @dataclass(frozen=True)
@@ -78,72 +90,89 @@ class Placement:
 
     # From chips of its own to these chips, and back
 
-    def moved(self, placed: Placed, chip_tiles: int) -> Placed:
+    def moved(self, placed: Placed, size: ChipSize) -> Placed:
         """A plan or layout for a machine that has only these chips, moved to them.
 
         Raises ValueError if cells lie on several chips in a row that are not in a row here, and do
         not fill them.
         """
         if isinstance(placed, Layout):
-            if self.apart > 1:
-                placed = with_gaps(placed, chip_tiles)
-            return canonical(self._at(placed, *self._to(placed.tiles, chip_tiles)))
-        combine = placed.combine and self.moved(placed.combine, chip_tiles)
-        if self.apart > 1:
-            placed = _with_gaps(placed, chip_tiles)
-        return replace(self._at(placed, *self._to(placed.tiles, chip_tiles)), combine=combine)
+            if self._has_gaps(size):
+                placed = with_gaps(placed, size.used)
+            return canonical(self._at(placed, *self._to(placed.tiles, size)))
+        combine = placed.combine and self.moved(placed.combine, size)
+        if self._has_gaps(size):
+            placed = _with_gaps(placed, size.used)
+        return replace(self._at(placed, *self._to(placed.tiles, size)), combine=combine)
 
-    def own(self, placed: Placed, chip_tiles: int) -> Placed:
+    def own(self, placed: Placed, size: ChipSize) -> Placed:
         """A plan or layout that lies on these chips, for a machine that has only them.
 
-        Raises ValueError if it has cells on other chips.
+        Raises ValueError if it has cells on other chips, or on tiles that are not used.
         """
         if isinstance(placed, Layout):
-            if self.apart > 1:
-                placed = with_gaps(placed, chip_tiles)
-            return canonical(self._at(placed, *self._from(placed.tiles, chip_tiles)))
-        combine = placed.combine and self.own(placed.combine, chip_tiles)
-        return replace(self._at(placed, *self._from(placed.tiles, chip_tiles)), combine=combine)
+            if self._has_gaps(size):
+                placed = with_gaps(placed, size.all)
+            return canonical(self._at(placed, *self._from(placed.tiles, size)))
+        combine = placed.combine and self.own(placed.combine, size)
+        return replace(self._at(placed, *self._from(placed.tiles, size)), combine=combine)
+
+    def _has_gaps(self, size: ChipSize) -> bool:
+        """Whether the used tiles of a chip are not neighbours of those of the next one."""
+        return self.apart > 1 or size.used < size.all
 
     @staticmethod
     def _at(placed: Placed, first_tile: int, apart: int) -> Placed:
         return replace(placed, first_tile=first_tile, apart=apart)
 
-    def _to(self, tiles: Tiles, chip_tiles: int) -> tuple[int, int]:
+    def _to(self, tiles: Tiles, size: ChipSize) -> tuple[int, int]:
         """The first tile here, and the distance between chips."""
-        chip, at = divmod(tiles.first, chip_tiles)
-        self._check_rows(tiles, at, chip_tiles)
-        return (self.first + chip * self.apart) * chip_tiles + at, tiles.apart * self.apart
+        chip, at = divmod(tiles.first, size.used)
+        self._check_rows(tiles, at, size)
+        apart, more = divmod(tiles.apart * self.apart * size.all, size.used)
+        if more:
+            raise ValueError(f"tiles {tiles}; chips have {size.used}, which is no divisor")
+        return (self.first + chip * self.apart) * size.all + at, apart
 
-    def _from(self, tiles: Tiles, chip_tiles: int) -> tuple[int, int]:
-        chip, at = divmod(tiles.first, chip_tiles)
-        self._check_rows(tiles, at, chip_tiles)
+    def _from(self, tiles: Tiles, size: ChipSize) -> tuple[int, int]:
+        chip, at = divmod(tiles.first, size.all)
+        self._check_rows(tiles, at, size)
         own, rest = divmod(chip - self.first, self.apart)
-        apart, more = divmod(tiles.apart, self.apart * chip_tiles)
-        last = (tiles.end - 1) // chip_tiles
+        apart, more = divmod(tiles.apart, self.apart * size.all)
+        last = (tiles.end - 1) // size.all
         if own < 0 or rest or more or last > self.last:
-            raise ValueError(f"tiles {tiles}; chips {self} have {self._tiles(chip_tiles)}")
-        return own * chip_tiles + at, apart * chip_tiles
+            raise ValueError(f"tiles {tiles}; chips {self} have {self._tiles(size)}")
+        return own * size.used + at, apart * size.used
 
-    def _check_rows(self, tiles: Tiles, at: int, chip_tiles: int) -> None:
-        """Raise ValueError if cells in a row cross from a chip to one that is not the next here."""
-        if self.apart > 1 and at + tiles.on_a_chip > chip_tiles:
+    def _check_rows(self, tiles: Tiles, at: int, size: ChipSize) -> None:
+        """Raise ValueError if cells in a row cross from the used tiles of a chip to others, or to a
+        chip that is not the next here."""
+        if not self._has_gaps(size) or at + tiles.on_a_chip <= size.used:
+            return
+        if self.apart > 1 and size.used == size.all:
             raise ValueError(
                 f"tiles {tiles} in a row; chips {self} are not neighbours, so parts need to be "
                 "spread over them with across"
             )
+        raise ValueError(f"tiles {tiles} in a row; programs may use {self._tiles(size)}")
 
-    def _tiles(self, chip_tiles: int) -> str:
-        ends = (f"{c * chip_tiles}..{(c + 1) * chip_tiles - 1}" for c in self.chips[:4])
+    def _tiles(self, size: ChipSize) -> str:
+        begins = (c * size.all for c in self.chips[:4])
+        ends = (f"{begin}..{begin + size.used - 1}" for begin in begins)
         return ", ".join(ends) + (", ..." if self.count > 4 else "")
 
 
 def _with_gaps(plan: Plan, chip_tiles: int) -> Plan:
-    """The plan spread over chips, if its cells fill several chips in a row; else the plan."""
+    """The plan spread over chips, if its cells fill several chips in a row; else the plan.
+
+    Raises ValueError for a plan in steps whose cells do.
+    """
     order = placement_order(len(plan.split), plan.order)
     chips = None if plan.across else digits_of_chips(plan.tiles, chip_tiles)
     if chips is None:
         return plan
+    if plan.steps or plan.ring:
+        raise ValueError(f"tiles {plan.tiles} in a row, in steps; steps take one chip")
     across = {d: n for d, n in zip(order, chips, strict=True)}
     return replace(plan, across=tuple(across[d] for d in sorted(across)), apart=chip_tiles)
 

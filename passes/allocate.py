@@ -86,10 +86,9 @@ def _keep_between_runs(
     These variables have their addresses already; states of remote memory there have none.
     """
     if target.io_tiles:
-        first = target.computing.tiles
-        for i, v in enumerate(variables):
-            if given[i] is not None and v.placed.first_tile >= first:
-                lives.phases[i] = 0, FOREVER
+        aside = target.are_aside(np.array([v.placed.first_tile for v in variables], np.int64))
+        has_address = np.array([at is not None for at in given], np.bool_)
+        lives.phases[aside & has_address] = 0, FOREVER
 
 
 def _wishes(variables: Sequence[tile.VariableOp], given: Sequence[int | None]) -> list[int]:
@@ -188,7 +187,7 @@ def check_fits(
     if ends[worst] <= available:
         return
     tile_index = variables[worst].placed.first_tile
-    if tile_index >= target.computing.tiles:
+    if target.is_aside(tile_index):
         own = -(-int(ends[worst]) * target.io_tiles // available)
         raise DoesNotFit(
             "what the host and remote memory write and read",

@@ -66,7 +66,7 @@ class ConvertNnToPartition(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
         with FusedGroups(op):
-            types = Types(Homes(op, target_of(op).computing))
+            types = Types(Homes(op, target_of(op)))
             new = ToPartition(PATTERNS, types)
             # A call needs to know how its function takes and leaves values.
             functions = dict.fromkeys(types.homes.parts.functions.values())

@@ -155,6 +155,11 @@ def _check_homes(module: ModuleOp, target: Target) -> None:
                 f"{name} at {place(op)}: home on tiles up to {end - 1}; target {target.name} has "
                 f"0..{target.tiles - 1}"
             )
+        if home.reload is None and not Part.of(target).has(home.layout):
+            raise InputError(
+                f"{name} at {place(op)}: home on tiles {home.layout.tiles}, some of which are I/O "
+                "tiles; need others"
+            )
         end = (home.address or 0) + bytes_per_tile(home.layout, op.value.array.itemsize)
         if end > target.usable_bytes_per_tile:
             raise InputError(
@@ -168,7 +173,7 @@ def _check_chips(module: ModuleOp, target: Target) -> None:
 
     Gives up the homes of states and constants that are wishes for tiles of other chips.
     """
-    parts = Parts(module, target, Part(target))
+    parts = Parts(module, target, Part.of(target))
     for op, home in _homes(module):
         part = parts.owners[op.sym_name.data] if isinstance(op, nn.StateOp) else parts.around(op)
         if part.has(home.layout):
@@ -188,7 +193,7 @@ def _decide_homes(module: ModuleOp, at_home: Collection[Operation], target: Targ
     rest = [(op, home) for op, home in wishes if op not in at_home]
     for op, _ in rest:
         drop_home(op)
-    homes = Homes(module, target.computing)
+    homes = Homes(module, target)
     for op, home in rest:
         lies = homes.states[op.sym_name.data] if isinstance(op, nn.StateOp) else homes.constant(op)
         if placement(lies) == placement(home.layout):

@@ -12,7 +12,7 @@ from some_models import model, node, random
 from abele.backends.feeding import LINK, MACHINE, feeding
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
-from abele.dialects.tile import CopyOp, InputOp, OutputOp
+from abele.dialects.tile import CopyOp, InputOp, OutputOp, SyncOp
 from abele.ir.errors import DoesNotFit, InputError
 from abele.tools.driver.compile import compile_model
 
@@ -29,6 +29,56 @@ def test_programs_on_the_same_computing_tiles_give_the_same_bits(aside: int):
     plain, kept = compiled("tiny:5"), compiled(f"tiny:{5 + aside}", aside)
     found = [Machine(e.module_at("exchange"), e.target, strict=True).run(x) for e in (plain, kept)]
     assert found[0]["y"].tobytes() == found[1]["y"].tobytes()
+
+
+SEVERAL = [
+    (2, 4, 1, {}),
+    (4, 1, 3, {}),
+    (2, 4, 2, {"replicas": 2}),
+    (4, 2, 1, {"replicas": 2}),
+    (2, 8, 1, {"pipeline": "2", "micro_batches": 2}),
+    (4, 4, 1, {"pipeline": "2", "micro_batches": 2, "replicas": 2}),
+    (2, 4, 1, {"remote": ["*"], "pipeline": "2", "micro_batches": 2}),
+]
+
+
+@pytest.mark.parametrize(("chips", "own", "aside", "options"), SEVERAL)
+def test_several_chips_with_io_tiles_give_the_bits_of_those_without(
+    chips: int, own: int, aside: int, options: dict[str, object]
+):
+    nodes = [node("MatMul", "x w", "h"), node("Tanh", "h", "g"), node("MatMul", "g v", "y")]
+    weights = {"w": random((16, 16), 1), "v": random((16, 12), 3)}
+    made = model(nodes, {"x": [8, 16]}, ["y"], weights)
+    links = f"links.topology=ladder,links.chips={chips}"
+    plain, kept = (
+        compile_model(made, f"tiny:{(own + n) * chips},{links}", io_tiles=n, cache=False, **options)
+        for n in (0, aside)
+    )
+    x = {"x": random(plain.signature.inputs[0].shape, 2)}
+    found = [Machine(e.module_at("exchange"), e.target, strict=True).run(x) for e in (plain, kept)]
+    assert found[0]["y"].tobytes() == found[1]["y"].tobytes()
+    assert kept.profile["host_hidden_cycles"] > 0
+    # Each variable lies on I/O tiles alone, or on none, and the host uses those on them alone.
+    module, target = kept.module_at("exchange"), kept.target
+    lies = {
+        name: target.are_aside(v.placed.tiles.of(np.arange(v.placed.cells)))
+        for name, v in Machine(module, target).variables.items()
+    }
+    assert all(aside.all() or not aside.any() for aside in lies.values())
+    for op in module.walk():
+        if isinstance(op, InputOp | OutputOp):
+            own = op.destination if isinstance(op, InputOp) else op.source
+            assert lies[own].all()
+
+
+def test_inputs_of_replicas_wait_on_the_chip_that_reads_them():
+    target = "tiny:20,links.topology=ladder,links.chips=4"
+    nodes = [node("MatMul", "x w", "h"), node("Tanh", "h", "y")]
+    made = model(nodes, {"x": [8, 16]}, ["y"], {"w": random((16, 16), 1)})
+    exe = compile_model(made, target, io_tiles=1, replicas=4, cache=False)
+    syncs = [op for op in exe.module_at("exchange").walk() if isinstance(op, SyncOp)]
+    # So no sync joins chips but those with the host.
+    assert {op.zone.data for op in syncs} == {"internal", "external"}
 
 
 def test_only_what_the_host_writes_and_reads_lies_on_the_io_tiles():
@@ -76,7 +126,11 @@ def test_the_slower_of_link_and_machine_decides():
     ("target", "aside", "message"),
     [
         ("tiny:4", 4, "io_tiles: 4 of a chip of 4; need fewer"),
-        ("tiny:4,links.topology=ladder,links.chips=2", 1, "io_tiles: 1 on 2 chips; need one chip"),
+        (
+            "tiny:8,links.topology=ladder,links.chips=2",
+            4,
+            "io_tiles: 4 of a chip of 4; need fewer",
+        ),
     ],
 )
 def test_too_many_io_tiles_are_refused(target: str, aside: int, message: str):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...dialects.exchange import VariableOp
+from ...ir.geometry.tiles import TileSets
 from ...ir.provenance import origin, place
 from ...ir.upstream import ModuleOp
 from ..faults import MachineFault
@@ -88,6 +89,7 @@ class _Placed:
         places += [(0, 0, 0, 0)] * (len(flow.names) - len(places))
         start, end, first, last = np.array(places, np.int64).reshape(-1, 4).T
         self._low, self._high = np.stack((start, first)), np.stack((end, last))
+        self._tiles = TileSets([v.placed.tiles for v in self.variables])
         self.writes = self._of_accesses(flow.writes)
         # The control program reads predicates between phases.
         self.phase_reads = [each for each in flow.reads if each.step is not None]
@@ -108,11 +110,27 @@ class _Placed:
         phase = _column(each.phase for each in accesses)
         return self.boxes(_column(each.variable for each in accesses), phase, phase)
 
+    def on_one_tile(self, bad: np.ndarray, left: Integers, right: Integers) -> np.ndarray:
+        """Which pairs are bad, of those whose ranges of tiles have one in common: only pairs of
+        variables that share a tile.
+
+        Args:
+            bad: pairs that are, if they do, (pairs,).
+            left, right: variables, (pairs,).
+        """
+        if not self._tiles.are_ranges:
+            at = np.flatnonzero(bad)
+            bad[at] = self._tiles.meet(left[at], right[at])
+        return bad
+
     def shared(self, left: int, right: int) -> tuple[int, tuple[int, int]]:
         """The first tile that two variables share, and the range of bytes that they share there."""
         low = np.maximum(self._low[:, left], self._low[:, right])
         high = np.minimum(self._high[:, left], self._high[:, right])
-        return int(low[1]), (int(low[0]), int(high[0]))
+        one, other = (self.variables[i].placed.tiles for i in (left, right))
+        tiles = one.of(np.arange(one.count))
+        tile = tiles[other.cells_on(tiles) >= 0].min()
+        return int(tile), (int(low[0]), int(high[0]))
 
     def own(self, variable: int) -> tuple[int, tuple[int, int]]:
         """The first tile of a variable, and its range of bytes."""
@@ -133,7 +151,8 @@ def _at_load(placed: _Placed) -> Iterator[_Fault]:
     number = np.array(held, np.int64)
     boxes = placed.boxes(number, 0 * number, 0 * number)
     for left, right in meetings(boxes, boxes):
-        for i, j in _first(left, right, left < right, 0 * left):
+        bad = placed.on_one_tile(left < right, number[left], number[right])
+        for i, j in _first(left, right, bad, 0 * left):
             yield _Fault(-1, lambda i=held[i], j=held[j]: _both_held(placed, i, j))
 
 
@@ -150,8 +169,10 @@ def _unwritten(placed: _Placed) -> Iterator[_Fault]:
 def _one_writer(placed: _Placed) -> Iterator[_Fault]:
     """Faults of this kind: two operations of a phase write to one byte."""
     writes = placed.flow.writes
+    own = _column(each.variable for each in writes)
     for left, right in meetings(placed.writes, placed.writes):
-        for i, j in _first(left, right, left < right, placed.writes.low[0, left]):
+        bad = placed.on_one_tile(left < right, own[left], own[right])
+        for i, j in _first(left, right, bad, placed.writes.low[0, left]):
             first, second = writes[i], writes[j]
             yield _Fault(
                 first.phase, lambda a=second, b=first: _in_one_phase(placed, a, b, "writes")
@@ -165,8 +186,11 @@ def _reads_settled_bytes(placed: _Placed) -> Iterator[_Fault]:
     numbers = {each: n for n, each in enumerate({w.op: None for w in writes})}
     writer = _column(numbers[each.op] for each in writes)
     reader = _column(numbers.get(each.op, -1) for each in reads)
+    written = _column(each.variable for each in writes)
+    read_from = _column(each.variable for each in reads)
     for left, right in meetings(placed.writes, placed.reads):
         bad = ~(harmless[right] & (writer[left] == reader[right]))
+        bad = placed.on_one_tile(bad, written[left], read_from[right])
         for i, j in _first(left, right, bad, placed.writes.low[0, left]):
             write, read = writes[i], reads[j]
             yield _Fault(read.phase, lambda r=read, w=write: _in_one_phase(placed, r, w, "reads"))
@@ -180,7 +204,7 @@ def _keeps_values(placed: _Placed) -> Iterator[_Fault]:
     own = _column(each.variable for each in writes)
     other = _column(each.variable for each in lives)
     for left, right in meetings(placed.lives, placed.writes):
-        bad = other[left] != own[right]
+        bad = placed.on_one_tile(other[left] != own[right], other[left], own[right])
         for i, j in _first(left, right, bad, placed.writes.low[0, right]):
             life, write = lives[i], writes[j]
             yield _Fault(write.phase, lambda w=write, o=life: _destroys(placed, w, o))

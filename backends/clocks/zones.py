@@ -59,7 +59,7 @@ class Zones:
         if self.count == self.chips:
             return group
         busy = np.bincount(self.chip, works)
-        here = np.where(busy > 0, works, np.arange(self.count) < self.chips)
+        here = np.where(busy[self.chip] > 0, works, np.arange(self.count) < self.chips)
         # Numbers of chips alone come behind those of groups.
         alone = np.where(busy > 1, group.max(initial=-1) + 1 + np.arange(self.chips), -1)
         return np.where(here, np.where(group < 0, alone, group)[self.chip], -1)
@@ -108,6 +108,5 @@ def zones_of(target: Target, tiles: int) -> Zones:
     zone = target.links.chip_of_tiles(tiles, target.tiles_per_chip)
     if not target.io_tiles:
         return Zones(chips, zone)
-    place = np.arange(tiles) - zone * target.tiles_per_chip
-    is_io = (target.tiles_per_chip - target.io_tiles <= place) & (place < target.tiles_per_chip)
-    return Zones(np.tile(chips, 2), np.where(is_io, zone + target.chips, zone))
+    aside = target.are_aside(np.arange(tiles))
+    return Zones(np.tile(chips, 2), np.where(aside, zone + target.chips, zone))

@@ -13,6 +13,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.hash_once import hash_once
@@ -94,7 +97,10 @@ class Target:
     tiles: int = fact(1472, PUBLISHED, "Graphcore, Hot Chips 2021", (1, MOST_TILES))
     workers: int = fact(6, PUBLISHED, "8832 threads on 1472 tiles", (1, 64))
     io_tiles: int = fact(
-        0, ASSUMED, "a choice: tiles kept aside for traffic with the host", (0, MOST_TILES)
+        0,
+        ASSUMED,
+        "a choice: tiles of each chip that are kept aside for traffic with the host",
+        (0, MOST_TILES),
     )
     clock_hz: float = fact(1.325e9, MEASURED, "Elk artifact; 1.33e9 also quoted", (1, 1e12))
     memory: Memory = field(default=Memory())
@@ -142,8 +148,6 @@ class Target:
         """Why the machine cannot keep its number of tiles aside; "" if it can."""
         if self.io_tiles >= self.tiles_per_chip:
             return f"io_tiles: {self.io_tiles} of a chip of {self.tiles_per_chip}; need fewer"
-        if self.io_tiles and self.chips > 1:
-            return f"io_tiles: {self.io_tiles} on {self.chips} chips; need one chip"
         return ""
 
     @property
@@ -221,11 +225,20 @@ class Target:
     def computing(self) -> Target:
         """The machine without the tiles that are kept aside; itself if there are none.
 
-        It has the first tiles of this one.
+        Its chips have the first tiles of those of this one.
         """
         if not self.io_tiles:
             return self
-        return replace(self, tiles=self.tiles - self.io_tiles, io_tiles=0)
+        return replace(self, tiles=self.tiles - self.io_tiles * self.chips, io_tiles=0)
+
+    def is_aside(self, tile: int) -> bool:
+        """Whether a tile is kept aside."""
+        return bool(self.are_aside(np.array([tile]))[0])
+
+    def are_aside(self, tiles: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each tile is kept aside. Tiles that the machine does not have are not."""
+        first = self.tiles_per_chip - self.io_tiles
+        return (tiles < self.tiles) & (tiles % self.tiles_per_chip >= first)
 
     @property
     def remote_bytes(self) -> int:

@@ -169,6 +169,54 @@ def _cells(tiles: Tiles) -> NDArray[np.int64]:
     return cells
 
 
+class TileSets:
+    """Which of several sets of tiles have a tile in common.
+
+    Sets on every other chip have none, although the range of tiles from the first to the last of
+    one contains tiles of the other.
+
+    Attributes:
+        number: of each set, (sets,). Equal sets have the same number.
+        are_ranges: whether each set is a range of tiles.
+    """
+
+    def __init__(self, sets: Sequence[Tiles]) -> None:
+        index: dict[tuple[int, int, int, int], int] = {}
+        keys = ((t.first, t.on_a_chip, prod(t.chips), t.apart) for t in sets)
+        self.number = np.array([index.setdefault(key, len(index)) for key in keys], np.int64)
+        first, tiles, chips, apart = np.array([*index], np.int64).reshape(-1, 4).T
+        self.are_ranges = bool((chips == 1).all())
+        # The ranges of all different sets, one set after the other.
+        self._stop = np.cumsum(chips)
+        self._begin = self._stop - chips
+        chip = np.arange(int(chips.sum())) - np.repeat(self._begin, chips)
+        self._first = np.repeat(first, chips) + chip * np.repeat(apart, chips)
+        self._end = self._first + np.repeat(tiles, chips)
+        self._known: dict[int, NDArray[np.bool_]] = {}
+
+    def _met(self, number: int) -> NDArray[np.bool_]:
+        """Whether each of the different sets has a tile in common with one of them."""
+        if number not in self._known:
+            ranges = slice(self._begin[number], self._stop[number])
+            begun = np.searchsorted(self._first[ranges], self._end, side="left")
+            ended = np.searchsorted(self._end[ranges], self._first, side="right")
+            self._known[number] = np.logical_or.reduceat(begun > ended, self._begin)
+        return self._known[number]
+
+    def meeting(self, index: int, others: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether a set has a tile in common with each of some others: (others,)."""
+        return self._met(int(self.number[index]))[self.number[others]]
+
+    def meet(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the sets of each pair have a tile in common: (pairs,)."""
+        found = np.zeros(len(left), np.bool_)
+        one, other = self.number[left], self.number[right]
+        for number in np.unique(one).tolist():
+            at = one == number
+            found[at] = self._met(number)[other[at]]
+        return found
+
+
 def check_spread(parts: Sequence[int], chips: Sequence[int], apart: int) -> None:
     """Raise ValueError if parts cannot be spread over chips that are so many tiles apart.
 

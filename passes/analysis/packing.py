@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.variable import Variable
+from ...ir.geometry.tiles import TileSets
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from .lifetimes import FOREVER, Lifetimes
@@ -24,15 +25,13 @@ class Boxes:
         self._lives = lives.phases
         self._inherits = [np.array(sorted(each), np.int64) for each in lives.inherits]
         self.size = np.array([v.bytes_per_tile for v in variables], np.int64)
-        spans = np.array([v.placed.tiles.span for v in variables], np.int64).reshape(-1, 2)
-        self._first, self._last = spans.T
+        self._tiles = TileSets([v.placed.tiles for v in variables])
 
     def clash(self, index: int, others: NDArray[np.int64]) -> NDArray[np.int64]:
         """The variables among `others` that share a tile and a phase of life with a variable."""
         first, last = self._lives[index]
         return others[
-            (self._first[others] < self._last[index])
-            & (self._first[index] < self._last[others])
+            self._tiles.meeting(index, others)
             & (self._lives[others, 0] <= last)
             & (first <= self._lives[others, 1])
             & (self.size[others] > 0)

@@ -36,12 +36,12 @@ class IoTiles:
     """The tiles that a machine keeps aside, and what lies there (see io_tiles.py).
 
     Attributes:
-        end: the address behind the last variable for the host.
+        ends: the address behind the last variable for the host, by chip.
         loaded: the variables into which states are loaded.
     """
 
     target: Target
-    end: int = 0
+    ends: dict[int, int] = field(default_factory=dict[int, int])
     loaded: set[str] = field(default_factory=set[str])
 
 

@@ -12,8 +12,6 @@ state, the next one arrives. Two of these states may have the same bytes, one af
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.ir import Operation
 
@@ -22,7 +20,7 @@ from ...dialects.dtypes import numpy_dtype
 from ...dialects.home import ADDRESS
 from ...dialects.partition import laid_out
 from ...dialects.variable import Variable
-from ...ir.geometry.layout import linear_layout
+from ...ir.geometry.other_tiles import on_other_tiles
 from ...ir.upstream import ModuleOp
 from ..plans.planned import TARGET, target_of
 from .conversion import IoTiles, ToTile
@@ -42,18 +40,19 @@ def _between_runs(io: IoTiles, near: str, host: str, new: ToTile) -> str:
     Its bytes are its own, since the host uses them while other runs compute.
     """
     made = _variable(io, near, host, new)
-    made.attributes[ADDRESS] = IntegerAttr(io.end, i64)
-    io.end += made.bytes_per_tile
+    chips = made.placed.tiles.used_chips(io.target.tiles_per_chip).tolist()
+    address = max(io.ends.get(chip, 0) for chip in chips)
+    made.attributes[ADDRESS] = IntegerAttr(address, i64)
+    io.ends |= dict.fromkeys(chips, address + made.bytes_per_tile)
     return made.symbol
 
 
 def _variable(io: IoTiles, near: str, host: str, new: ToTile) -> Variable:
-    """A variable on these tiles for a tensor that is in another variable."""
-    tensor, own = new.types[near].tensor, io.target.io_tiles
-    itemsize = numpy_dtype(tensor.element_type).itemsize
-    layout = linear_layout(tensor.get_shape(), itemsize, own)
-    there = laid_out(tensor, replace(layout, first_tile=io.target.tiles - own))
-    return new.declare(new.names.unused(f"{host}.io"), there)
+    """A variable on these tiles, of the same chips, for a tensor that is in another variable."""
+    type_, size, own = new.types[near], io.target.tiles_per_chip, io.target.io_tiles
+    itemsize = numpy_dtype(type_.tensor.element_type).itemsize
+    layout = on_other_tiles(type_.layout.data, itemsize, size, size - own, own)
+    return new.declare(new.names.unused(f"{host}.io"), laid_out(type_.tensor, layout))
 
 
 def take(io: IoTiles, host: str, parameter: str, new: ToTile) -> None:

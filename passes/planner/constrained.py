@@ -26,6 +26,7 @@ from ...ir.support.suggestions import suggestion
 from ...ir.upstream import ModuleOp
 from ..plans.derive import check_ranks, refined
 from ..plans.fused import operator_name
+from ..plans.parts import Part
 from .candidates import splits
 from .choice import Choice
 from .constraints import (
@@ -95,7 +96,7 @@ def plan_program(
     joint: bool = True,
     spare: int = 0,
 ) -> Planned:
-    """Plan a module at nn, on the tiles that the target does not keep aside.
+    """Plan a module at nn.
 
     Raises InputError for errors in the file, and for constraints that no plan meets.
 
@@ -107,7 +108,6 @@ def plan_program(
         shards: which dimensions are cut across chips, as `Shard` writes them.
         joint, spare: as for plan_network.
     """
-    target = target.computing
     found = read_constraints(constraints) if constraints else None
     if shards:
         found = (found or NONE).with_shards(read_shards(shards))
@@ -213,7 +213,12 @@ class _Operator:
     op: Operation
     asked: Asked
     constraints: Constraints
-    target: Target
+    machine: Target
+
+    @property
+    def target(self) -> Target:
+        """The machine without its I/O tiles."""
+        return self.machine.computing
 
     @property
     def problem(self) -> Problem:
@@ -303,14 +308,20 @@ class _Operator:
             check_ranks(problem.structure, plan)
         except ValueError as error:
             raise self.fail(str(error), "plan") from None
-        last, tiles = plan.tiles.end, self.target.tiles
+        last, tiles = plan.tiles.end, self.machine.tiles
         if last > tiles:
             raise self.fail(
                 f"needs tiles 0..{last - 1}; target {self.target.name} has 0..{tiles - 1}", "plan"
             )
+        whole = Part.of(self.machine)
+        try:
+            plan = whole.own(plan)
+        except ValueError as error:
+            raise self.fail(str(error), "plan") from None
         if plan.method:
             self._check_method(replace(problem, terms=Terms(split=plan.split)), plan.method, "plan")
-        return replace(self._priced(problem, plan, "plan").plan, combine=plan.combine)
+        found = replace(self._priced(problem, plan, "plan").plan, combine=plan.combine)
+        return whole.moved(found)
 
     def _priced(self, problem: Problem, plan: Plan, key: str) -> Choice:
         """A plan and its price. Raises InputError if it is not a plan of this operator."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from typing import Any, cast
 
@@ -212,7 +213,7 @@ def read_graph(
             they are for the part of the machine on which their functions lie.
         only: the functions to read, as a program of a machine that has only their part.
     """
-    parts = Parts(module, target, Part(target))
+    parts = Parts(module, target, Part.of(target))
     if only is None:
         return _Reader(module, target, limits, alone, given or {}, parts).read()
     machine = only.part.target
@@ -305,7 +306,7 @@ class _Reader:
     remote: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        self.part = Part(self.target)
+        self.part = self._whole
 
     def read(self) -> PlanningGraph:
         """Read the whole module."""
@@ -354,9 +355,14 @@ class _Reader:
 
     # Parts of the machine
 
+    @cached_property
+    def _whole(self) -> Part:
+        """The whole machine for which the graph is read."""
+        return Part.of(self.target)
+
     def _part(self, function: str) -> Part:
         """The part on which a function lies, on the machine for which the graph is read."""
-        return Part(self.target) if self.only is not None else self.places.of(function)
+        return self._whole if self.only is not None else self.places.of(function)
 
     def _owner(self, key: object) -> Part | None:
         """The part on which a state or constant lies; None if the graph does not have this part."""
@@ -366,7 +372,7 @@ class _Reader:
             owner = self.places.around(cast(SSAValue, key))
         if self.only is None:
             return owner
-        return Part(self.target) if owner == self.only.owner else None
+        return self._whole if owner == self.only.owner else None
 
     def _is_here(self, part: Part | None) -> bool:
         """Whether the function that is being read can be given layouts of a part."""
@@ -388,7 +394,7 @@ class _Reader:
         home = None if op is None else home_of(op)
         if home is None:
             return None
-        owner = self._on_machine(self._owner(key) or Part(self.target))
+        owner = self._on_machine(self._owner(key) or self._whole)
         try:
             return replace(home, layout=owner.own(home.layout))
         except ValueError:

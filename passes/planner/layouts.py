@@ -295,11 +295,11 @@ class Chooser:
         A plan of several chips stays on these chips.
         """
         choice, plan = option.choice, option.choice.plan
-        tiles, every = plan.tiles, self.target.tiles_per_chip
+        tiles, every = plan.tiles, node.part.target.tiles_per_chip
         fixed = node.given is not None or not self.moves
         if fixed or not choice.resident_bytes or tiles.on_a_chip >= every:
             return option
-        on_chips = resident.reshape(-1, every)[node.part.chips]
+        on_chips = resident.reshape(self.target.chips, -1)[node.part.chips, :every]
         chip, at = divmod(plan.first_tile, every)
         lowest, chips = (chip, prod(plan.across)) if plan.across else (0, 1)
         if chips > 1:

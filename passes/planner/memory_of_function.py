@@ -66,7 +66,6 @@ class Relaid:
 
 def memory_of(module: ModuleOp, target: Target, limits: Limits, name: str) -> MemoryOfFunction:
     """The memory of a function of a module at nn whose operators all have plans."""
-    target = target.computing
     network = Network(read_graph(module, target, limits), target)
     decided = network.chooser(network.usable, 0.0).one_by_one()
     memory = Memory(network.graph, decided, target.chips)

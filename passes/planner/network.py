@@ -135,11 +135,9 @@ def plan_network(
         spare: bytes of a tile that the program shall leave free.
     """
     asked = _Request(module, target, with_batch(limits or Limits(), module), joint, spare)
-    parts = Parts(module, target, Part(target))
+    parts = Parts(module, target, Part.of(target))
     groups = [Group(frozenset(parts.names(part)), part, part) for part in parts.placed]
-    if groups:
-        return asked.moved(asked.with_groups(groups), parts)
-    return asked.best(None)
+    return asked.moved(asked.with_groups(groups) if groups else asked.best(None), parts)
 
 
 @dataclass(frozen=True)
@@ -272,7 +270,7 @@ class _Request:
             terms = self.limits.terms[op]
             if terms.across:
                 return True
-            if prod(terms.least_parts(len(terms.split))) > self.target.tiles_per_chip:
+            if prod(terms.least_parts(len(terms.split))) > self.target.computing.tiles_per_chip:
                 return True
         if group is None and isinstance(op, FuncOp) and placement_of(op) is not None:
             # It asks for all chips, or else there would be a group.
@@ -493,7 +491,7 @@ class Network:
         If not, the plans only serve a report, and a long search for the least memory is not worth
         its time.
         """
-        return self.graph.least_bytes <= self.usable * self.target.tiles
+        return self.graph.least_bytes <= self.usable * self.target.computing.tiles
 
     @property
     def usable(self) -> int:

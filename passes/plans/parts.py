@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from ...backends.target import Target
 from ...dialects import nn
 from ...dialects.home import home_of
-from ...dialects.placement import CHIPS, Placed, Placement, placement_of
+from ...dialects.placement import CHIPS, ChipSize, Placed, Placement, placement_of
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.tiles import Tiles
 from ...ir.provenance import place
@@ -32,27 +32,32 @@ from ...ir.well_known import ENTRY
 @hash_once
 @dataclass(frozen=True)
 class Part:
-    """Some chips of a machine, or all of them.
+    """Some chips of a machine, or all of them, without their I/O tiles.
 
     Attributes:
-        target: a machine that has only these chips.
+        target: a machine that has only these chips, and no I/O tiles.
         placement: which chips they are; None for all.
+        aside: the I/O tiles of each chip.
     """
 
     target: Target
     placement: Placement | None = None
+    aside: int = 0
 
     @staticmethod
-    def of(machine: Target, placement: Placement | None) -> Part:
-        """A part of a machine. Raises InputError for chips that the machine does not have."""
+    def of(machine: Target, placement: Placement | None = None) -> Part:
+        """A part of a machine. Raises InputError for chips that the machine does not have.
+
+        Args:
+            placement: which chips; None for all.
+        """
         if placement is not None and placement.count == 1:
             # The distance of one chip from the next says nothing.
             placement = Placement(placement.first)
         if placement is None or placement == Placement(0, machine.chips):
-            return Part(machine)
-        return Part(
-            machine.some_chips(placement.first, placement.count, placement.apart), placement
-        )
+            return Part(machine.computing, aside=machine.io_tiles)
+        some = machine.some_chips(placement.first, placement.count, placement.apart)
+        return Part(some.computing, placement, machine.io_tiles)
 
     @property
     def is_whole(self) -> bool:
@@ -64,18 +69,29 @@ class Part:
 
         Raises ValueError if its cells cannot be spread over the chips.
         """
-        if self.placement is None:
+        if self.placement is None and not self.aside:
             return placed
-        return _moved(self.placement, placed, self.target.tiles_per_chip)
+        return _moved(self._on_machine, placed, self._size)
 
     def own(self, placed: Placed) -> Placed:
         """A plan or layout on the machine, for these chips alone.
 
-        Raises ValueError if it has cells on other chips.
+        Raises ValueError if it has cells on other chips, or on I/O tiles.
         """
-        if self.placement is None:
+        if self.placement is None and not self.aside:
             return placed
-        return _own(self.placement, placed, self.target.tiles_per_chip)
+        return _own(self._on_machine, placed, self._size)
+
+    @cached_property
+    def _on_machine(self) -> Placement:
+        """Which chips of the machine the part has."""
+        return self.placement or Placement(0, self.target.chips)
+
+    @cached_property
+    def _size(self) -> ChipSize:
+        """The tiles of a chip."""
+        used = self.target.tiles_per_chip
+        return ChipSize(used, used + self.aside)
 
     def has(self, layout: Layout) -> bool:
         """Whether a layout on the machine lies on these chips."""
@@ -88,8 +104,7 @@ class Part:
     @cached_property
     def chips(self) -> NDArray[np.int64]:
         """The chips of the machine that the part has."""
-        every = range(self.target.chips)
-        return np.array(every if self.placement is None else self.placement.chips)
+        return np.array(self._on_machine.chips)
 
     def chips_of(self, tiles: Tiles) -> NDArray[np.int64]:
         """The chips of the machine that have some of the tiles, which are tiles of the part."""
@@ -97,13 +112,13 @@ class Part:
 
 
 @lru_cache(maxsize=8192)
-def _moved(placement: Placement, placed: Placed, chip_tiles: int) -> Placed:
-    return placement.moved(placed, chip_tiles)
+def _moved(placement: Placement, placed: Placed, size: ChipSize) -> Placed:
+    return placement.moved(placed, size)
 
 
 @lru_cache(maxsize=8192)
-def _own(placement: Placement, placed: Placed, chip_tiles: int) -> Placed:
-    return placement.own(placed, chip_tiles)
+def _own(placement: Placement, placed: Placed, size: ChipSize) -> Placed:
+    return placement.own(placed, size)
 
 
 @lru_cache(maxsize=8192)
@@ -225,7 +240,7 @@ class Parts:
             if isinstance(op, nn.StateOp):
                 home, part = home_of(op), found.setdefault(op.sym_name.data, self.rest)
                 if home is not None and home.reload is None and not part.has(home.layout):
-                    found[op.sym_name.data] = Part(self.machine)
+                    found[op.sym_name.data] = Part.of(self.machine)
         return found
 
 

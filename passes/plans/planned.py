@@ -39,7 +39,7 @@ def parts_of(module: ModuleOp, target: Target) -> Parts:
     Functions that nobody places lie on all chips, or on the first one if the plans use no other.
     """
     alone = ONE_CHIP in module.attributes
-    return Parts(module, target, Part.of(target, Placement(0)) if alone else Part(target))
+    return Parts(module, target, Part.of(target, Placement(0) if alone else None))
 
 
 def asked_target(module: ModuleOp, given: str) -> Target:

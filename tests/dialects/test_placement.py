@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import VerifyException
 
 from abele.dialects.abele import Plan
-from abele.dialects.placement import Placement, placement_of
+from abele.dialects.placement import ChipSize, Placement, placement_of
 from abele.ir.geometry.layout import canonical, linear_layout
 from abele.ir.geometry.space import Dim, identity_map
 from abele.ir.text import parse_module, print_inline
@@ -22,7 +22,11 @@ from abele.ir.text import parse_module, print_inline
 from ..strategies import context
 
 CHIP = 6
-"""Tiles of a chip."""
+"""Tiles of a chip on which programs lie."""
+
+WHOLE = ChipSize(CHIP, CHIP)
+
+sizes = st.sampled_from((WHOLE, ChipSize(CHIP, CHIP + 1), ChipSize(CHIP, 2 * CHIP)))
 
 
 @st.composite
@@ -51,44 +55,44 @@ def plans(draw: st.DrawFn, chips: int) -> Plan:
 def test_a_moved_plan_has_each_cell_on_the_same_tile_of_the_chip_that_its_chip_has_become(
     data: st.DataObject,
 ):
-    here = data.draw(placements())
+    here, size = data.draw(placements()), data.draw(sizes)
     plan = data.draw(plans(here.count))
     plan = replace(plan, combine=data.draw(plans(here.count)))
-    moved = here.moved(plan, CHIP)
-    assert here.own(moved, CHIP) == plan
+    moved = here.moved(plan, size)
+    assert here.own(moved, size) == plan
     assert plan.combine is not None
     assert moved.combine is not None
     for before, after in ((plan, moved), (plan.combine, moved.combine)):
         chip, tile = np.divmod(before.tiles.of(np.arange(before.tiles.count)), CHIP)
-        expected = (here.first + chip * here.apart) * CHIP + tile
+        expected = (here.first + chip * here.apart) * size.all + tile
         assert after.tiles.of(np.arange(after.tiles.count)).tolist() == expected.tolist()
 
 
 @given(st.data())
 def test_a_layout_is_moved_as_the_plan_that_makes_it(data: st.DataObject):
-    here = data.draw(placements())
+    here, size = data.draw(placements()), data.draw(sizes)
     plan = data.draw(plans(here.count))
     dims = tuple(Dim(f"d{i}", n * data.draw(st.integers(1, 3))) for i, n in enumerate(plan.split))
     access = identity_map((0, 1), tuple(dim.size for dim in dims))
     layout = canonical(plan.layout(dims, access))
-    moved = here.moved(layout, CHIP)
-    assert moved == canonical(here.moved(plan, CHIP).layout(dims, access))
-    assert here.own(moved, CHIP) == layout
+    moved = here.moved(layout, size)
+    assert moved == canonical(here.moved(plan, size).layout(dims, access))
+    assert here.own(moved, size) == layout
 
 
 def test_a_layout_that_fills_chips_in_a_row_is_moved_to_chips_that_are_not():
     layout = linear_layout((4 * CHIP, 32), 4, 4 * CHIP, chips=4)
     assert not layout.apart
     here = Placement(1, 4, 2)
-    moved = here.moved(layout, CHIP)
+    moved = here.moved(layout, WHOLE)
     chips = np.unique(moved.tiles.of(np.arange(moved.cells)) // CHIP)
     assert chips.tolist() == [*here.chips]
-    assert here.own(moved, CHIP) == layout
+    assert here.own(moved, WHOLE) == layout
 
 
 def test_a_plan_that_fills_chips_in_a_row_says_which_parts_are_on_another_chip():
     plan = Plan((3, 4 * CHIP // 3), order=(1,), first_tile=CHIP)
-    moved = Placement(0, 5, 2).moved(plan, CHIP)
+    moved = Placement(0, 5, 2).moved(plan, WHOLE)
     assert (moved.across, moved.apart) == ((1, 4), 2 * CHIP)
     tiles = moved.tiles.of(np.arange(4 * CHIP)).reshape(4, CHIP)
     assert (tiles // CHIP).tolist() == [[chip] * CHIP for chip in (2, 4, 6, 8)]
@@ -96,14 +100,32 @@ def test_a_plan_that_fills_chips_in_a_row_says_which_parts_are_on_another_chip()
 
 def test_cells_in_a_row_on_several_chips_cannot_be_moved_to_chips_that_are_no_neighbours():
     with pytest.raises(ValueError, match="chips .0, 2, 2. are not neighbours"):
-        Placement(0, 2, 2).moved(Plan((4,), first_tile=4), CHIP)
-    assert Placement(1, 2, 1).moved(Plan((4,), first_tile=4), CHIP) == Plan((4,), first_tile=10)
+        Placement(0, 2, 2).moved(Plan((4,), first_tile=4), WHOLE)
+    assert Placement(1, 2, 1).moved(Plan((4,), first_tile=4), WHOLE) == Plan((4,), first_tile=10)
+
+
+def test_cells_in_a_row_are_moved_between_tiles_that_are_kept_aside():
+    layout = linear_layout((2 * CHIP, 32), 4, 2 * CHIP, chips=2)
+    size = ChipSize(CHIP, CHIP + 2)
+    moved = Placement(0, 2).moved(layout, size)
+    assert str(moved.tiles) == "0..5, 8..13"
+    assert Placement(0, 2).own(moved, size) == layout
+    with pytest.raises(ValueError, match=r"tiles 4..7 in a row; programs may use 0..5, 8..13"):
+        Placement(0, 2).moved(Plan((4,), first_tile=4), size)
+    with pytest.raises(ValueError, match=r"in steps; steps take one chip"):
+        Placement(0, 2).moved(Plan((2 * CHIP,), steps=(2,)), size)
+
+
+@pytest.mark.parametrize("first", [CHIP, 2 * CHIP + 1, 4 * CHIP])
+def test_tiles_that_are_kept_aside_have_no_place_of_their_own(first: int):
+    with pytest.raises(ValueError, match=r"programs may use 0..5, 12..17|chips .0, 2, 1. have"):
+        Placement(0, 2).own(Plan((CHIP,), first_tile=first), ChipSize(CHIP, 2 * CHIP))
 
 
 @pytest.mark.parametrize("first", [0, 2 * CHIP, 5 * CHIP, 2 * CHIP - 1])
 def test_what_lies_on_other_chips_has_no_place_of_its_own(first: int):
     with pytest.raises(ValueError, match="tiles"):
-        Placement(1, 2, 2).own(Plan((2,), first_tile=first), CHIP)
+        Placement(1, 2, 2).own(Plan((2,), first_tile=first), WHOLE)
 
 
 def function(attribute: str) -> FuncOp:

@@ -261,7 +261,7 @@ class Compilation:
             "--io-tiles",
             min=1,
             metavar="N",
-            help="Keep N tiles of the chip aside: inputs and results go through them, while the "
+            help="Keep N tiles of each chip aside: inputs and results go through them, while the "
             "other tiles compute other runs.",
         ),
     ] = None

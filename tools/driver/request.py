@@ -207,7 +207,7 @@ class Request:
         micro_batches: how many micro-batches a run computes, one after the other or in a pipeline:
             the parts of the batch, or else so many batches of the model's own size. Training has an
             option of this name.
-        io_tiles: how many tiles of the chip are kept aside for traffic with the host, which then
+        io_tiles: how many tiles of each chip are kept aside for traffic with the host, which then
             overlaps with other runs; the target's number by default.
         shard: which dimensions of which operators are cut across chips: NAME:DIM=N, such as
             "fc1:n=4", with the name of an operator or a pattern.

@@ -157,6 +157,26 @@ def test_variables_overlap_only_where_they_share_tiles():
     assert (found.tile, found.addresses) == (3, (24, 48))
 
 
+def on_every_other_pair(name: str, first: int) -> str:
+    """A variable of 48 bytes, at one address, on two of each four tiles."""
+    return variable(name, 600, f"<[24 by 4 across 2] (d0) of [24] at {first} apart 4>")
+
+
+def test_variables_on_every_other_chip_may_share_addresses():
+    body = copy("w", "even") + copy("w", "odd") + copy("even", "a") + copy("odd", "b")
+    assert_proved(body, on_every_other_pair("even", 0) + on_every_other_pair("odd", 2))
+    shared = on_every_other_pair("even", 0) + on_every_other_pair("odd", 1)
+    found = fault(body, shared)
+    assert "writes bytes 600..623 of tile 1 (@odd), the bytes of @even" in str(found)
+
+
+def test_variables_on_every_other_chip_are_written_in_one_phase_and_hold_together():
+    both = step("both", "tile.copy [@w] -> @even", "tile.copy [@w] -> @odd")
+    assert_proved(both, on_every_other_pair("even", 0) + on_every_other_pair("odd", 2))
+    shared = on_every_other_pair("even", 0) + on_every_other_pair("odd", 1)
+    assert "of tile 1 (@odd), which tile.copy" in str(fault(both, shared))
+
+
 def test_an_overlap_of_some_words_is_found():
     near = variable("near", 40)
     found = fault(copy("w", "a") + copy("w", "near") + copy("a", "b"), near)

@@ -80,16 +80,19 @@ def test_clocks_are_those_of_a_simulation_of_every_event(seed: int, zones: int):
 
 
 @settings(max_examples=40, deadline=None)
-@given(seeds, st.integers(1, 4), st.sampled_from((0, 1, 7, 30, 10**6)))
-def test_timelines_are_those_of_a_simulation_of_every_event(seed: int, chips: int, most: int):
+@given(seeds, st.integers(1, 4), st.booleans(), st.sampled_from((0, 1, 7, 30, 10**6)))
+def test_timelines_are_those_of_a_simulation_of_every_event(
+    seed: int, chips: int, aside: bool, most: int
+):
     random = Random(seed)
     module = random_program(random)
     chips = 1 if chips == 1 else 2 * (chips // 2)
-    advances = random_advances(module, random, chips)
+    zones = chips * (1 + aside)
+    advances = random_advances(module, random, zones)
     if not advances:
         return
     links = f",links.topology=ladder,links.chips={chips}" if chips > 1 else ""
-    target = resolve_target(f"tiny:{4 * chips}{links}")
+    target = resolve_target(f"tiny:{4 * chips}{links},io_tiles={int(aside)}")
     end, started = simulated(module, advances)
     run = list(timeline(module, advances, target, most))
     seen: dict[SuperstepOp, int] = dict.fromkeys(advances, 0)
@@ -97,7 +100,7 @@ def test_timelines_are_those_of_a_simulation_of_every_event(seed: int, chips: in
         assert (each.arrives <= each.starts).all()
         assert (each.starts <= each.ends).all()
         if isinstance(each, Execution) and most == 10**6:
-            starts = [-1] * chips
+            starts = [-1] * zones
             for zone, start in zip(each.zones, each.starts, strict=True):
                 starts[zone] = int(start)
             assert starts == started[each.step][seen[each.step]]

@@ -13,7 +13,7 @@ from abele.ir.geometry.blocks import gather, scatter
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout, canonical, placement
 from abele.ir.geometry.space import identity_map
-from abele.ir.geometry.tiles import Tiles, check_spread, in_common
+from abele.ir.geometry.tiles import Tiles, TileSets, check_spread, in_common
 
 
 @st.composite
@@ -134,3 +134,21 @@ def test_canonical_forms_keep_every_cell_on_its_tile(layout: Layout):
         scatter(values.reshape(form.shape), again, 0, form)
         assert (memory == again).all()
         assert form.tiles.spans == layout.tiles.spans or not form.tiles.chips
+
+
+@given(st.lists(spread_tiles(), min_size=1, max_size=6))
+def test_sets_of_tiles_meet_where_they_have_a_tile_in_common(sets: list[Tiles]):
+    found = TileSets(sets)
+    left, right = (each.ravel() for each in np.indices((len(sets), len(sets))))
+    tiles = [set(each.of(np.arange(each.count)).tolist()) for each in sets]
+    wanted = [not tiles[i].isdisjoint(tiles[j]) for i, j in zip(left, right, strict=True)]
+    assert found.meet(left, right).tolist() == wanted
+    everything = np.arange(len(sets))
+    one_by_one = [found.meeting(i, everything) for i in range(len(sets))]
+    assert np.concatenate(one_by_one).tolist() == wanted
+    assert found.are_ranges == all(len(each.spans) == 1 for each in sets)
+
+
+def test_sets_on_every_other_chip_do_not_meet():
+    even, odd = Tiles(0, (2,), (2,), 8), Tiles(4, (2,), (2,), 8)
+    assert TileSets([even, odd]).meet(np.array([0, 0]), np.array([0, 1])).tolist() == [True, False]

@@ -26,3 +26,15 @@ def test_another_order_is_tried_where_the_largest_first_leaves_gaps():
     lives = Lifetimes(phases, (frozenset(),) * 4)
     ends = [pack(variables, lives, None, room) + [24, 16, 24, 24] for room in (0, 48, 40)]
     assert [each.max() for each in ends] == [64, 48, 48]
+
+
+def test_variables_on_every_other_chip_get_the_same_address():
+    text = "\n".join(
+        f"tile.variable @v{i} : tensor<8xf32> layout <[8 by 4 across 2] (d0) of [8] "
+        f"at {first} apart 4>"
+        for i, first in enumerate((0, 2, 1))
+    )
+    module = parse_module(text, context())
+    variables = [v for v in module.walk() if isinstance(v, tile.VariableOp)]
+    lives = Lifetimes(np.array([[0, 9]] * 3), (frozenset(),) * 3)
+    assert pack(variables, lives).tolist() == [0, 0, 8]

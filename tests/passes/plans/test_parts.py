@@ -107,6 +107,33 @@ def test_chips_that_the_machine_does_not_have_are_refused(chips: str, problem: s
         PlanSplits(target=FOUR).apply(context(), module)
 
 
+def test_a_part_has_no_io_tiles():
+    machine = resolve_target(f"{FOUR},io_tiles=1")
+    whole, some = Part.of(machine), Part.of(machine, Placement(1, 2, 2))
+    assert whole.target == machine.computing
+    assert (whole.target.tiles, some.target.tiles) == (12, 6)
+    assert whole.is_whole
+    plan = Plan((6,), across=(2,), apart=3)
+    assert str(whole.moved(plan).tiles) == "0..2, 4..6"
+    assert str(some.moved(plan).tiles) == "4..6, 12..14"
+    assert some.own(some.moved(plan)) == plan
+
+
+@pytest.mark.parametrize("machine", [FOUR, "tiny:4"])
+def test_plans_and_homes_on_io_tiles_are_refused(machine: str):
+    body = layers("w").replace("%x, %w :", "%x, %w {plan = #abele.plan<split [1, 1, 1] at 3>} :")
+    module = parsed(function("main", body))
+    with pytest.raises(InputError, match=r"plan: tiles 3..3 in a row; programs may use 0..2"):
+        PlanSplits(target=f"{machine},io_tiles=1").apply(context(), module)
+    home = "{home = #abele.layout<[8 by 2, 8] (d0, d1) of [8, 8] at 2>}"
+    module = parsed(function("main", layers("w")))
+    state = next(op for op in module.body.block.ops if isinstance(op, nn.StateOp))
+    other = module_of(f"nn.state @w : {T} = <[{', '.join(['1.0'] * 64)}] : {T}> {home}", context())
+    state.attributes |= other.body.block.first_op.attributes  # type: ignore[union-attr]
+    with pytest.raises(InputError, match=r"home on tiles 2..3, some of which are I/O tiles"):
+        PlanSplits(target=f"{machine},io_tiles=1").apply(context(), module)
+
+
 def test_a_machine_of_one_chip_has_chip_0():
     module = parsed(function("main", call("a") + RETURN), function("a", layers("w"), "[1, 1, 1]"))
     with pytest.raises(InputError, match="chips up to 1; target tiny has one chip, 0"):

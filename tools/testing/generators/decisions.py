@@ -118,7 +118,7 @@ def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:
     """
     decide_groups(module, random)
     with FusedGroups(module):
-        parts = Parts(module, target.computing, Part(target.computing))
+        parts = Parts(module, target, Part.of(target))
         for op in module.walk():
             _decide_plan(op, parts.around(op), random)
     module.attributes[TARGET] = StringAttr(target.spelling())
@@ -443,11 +443,20 @@ def random_layout(shape: Sequence[int], target: Target, random: Random) -> Layou
 
     It leaves out I/O tiles.
     """
-    dims, target = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape)), target.computing
-    split = _split(dims, target.tiles, None, random)
+    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
     access = identity_map(tuple(range(len(dims))), tuple(shape))
-    plan = Plan(split, _order(len(dims), random), _first_tile(split, target, random))
-    return canonical(_spread(plan, target).layout(dims, access))
+    whole = Part.of(target)
+    one = replace(whole, target=whole.target.one_chip)
+    for part in (whole, one):
+        own = part.target
+        split = _split(dims, own.tiles, None, random)
+        plan = Plan(split, _order(len(dims), random), _first_tile(split, own, random))
+        try:
+            return canonical(part.moved(_spread(plan, own).layout(dims, access)))
+        except ValueError:
+            # Its cells lie in a row that goes on from a chip to the next.
+            continue
+    raise AssertionError("a layout of one chip can be moved")
 
 
 # Supersteps and addresses
@@ -482,7 +491,7 @@ def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> N
     for i in range(len(variables)):
         top = min(room - int(boxes.size[i]), 4096)
         # What has an address on I/O tiles keeps it between runs, so none is drawn there.
-        on_io_tiles = variables[i].placed.tiles.end > target.computing.tiles
+        on_io_tiles = target.is_aside(variables[i].placed.first_tile)
         if top < 0 or random.random() >= ADDRESSED or is_given[i] or on_io_tiles:
             continue
         address[i] = random.choice((0, random.randrange(0, top + 1, ALIGNMENT)))
@@ -613,7 +622,7 @@ class PlanAtRandom(ModulePass):
         target = resolve_target(self.target)
         decide_groups(op, Random(f"{self.seed} groups"))
         with FusedGroups(op):
-            parts = Parts(op, target.computing, Part(target.computing))
+            parts = Parts(op, target, Part.of(target))
             for each in op.walk():
                 random = Random(f"{self.seed} {each.name} {origin(each)}")
                 _decide_plan(each, parts.around(each), random)

@@ -207,7 +207,7 @@ def _with_io_tiles(sketch: Sketch) -> Sketch:
     It follows from the seed of the values, so that programs do not change.
     """
     machine = machine_of(sketch.target)
-    if sketch.seed % IO_EVERY or machine.tiles == 1 or machine.chips > 1:
+    if sketch.seed % IO_EVERY or machine.tiles_per_chip == 1:
         return sketch
     return replace(sketch, target=f"{sketch.target},io_tiles=1")
 

@@ -31,7 +31,6 @@ from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.serial import traded
 from ....passes.planner.storing_once import Asked, store_once
 from ....passes.plans.fused import FusedGroups, operator_name
-from ....passes.plans.parts import Part
 from ...driver.compile_anew import read_model, with_chosen
 from ...driver.pipelines import make_parts
 from ...driver.program import ReadProgram
@@ -304,10 +303,9 @@ def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> R
 
 def _on_chips(row: OperatorPlan, plan: Plan, machine: Target) -> OperatorPlan:
     """The figures of an operator, with its plan and the chips that it has on the machine."""
-    whole = Part(machine)
     ends = [plan] if plan.combine is None else [plan, plan.combine]
-    chips = {int(chip) for each in ends for chip in whole.chips_of(each.tiles)}
-    return replace(row, plan=plan, chips=tuple(sorted(chips)))
+    used = (each.tiles.used_chips(machine.tiles_per_chip) for each in ends)
+    return replace(row, plan=plan, chips=tuple(sorted({int(chip) for e in used for chip in e})))
 
 
 def _node(op: Operation) -> str:
