@@ -49,6 +49,7 @@ DIALECTS: dict[str, str] = {
 
 SOURCE_DIALECTS: dict[str, str] = {
     "stablehlo": "abele.dialects.stablehlo:STABLEHLO",
+    "chlo": "abele.dialects.chlo:CHLO",
 }
 """The dialects of other compilers that abele reads, each as "module:attribute". A context imports
 one when a program has an operation of it."""
@@ -258,6 +259,7 @@ STABLEHLO = Level(
     "stablehlo",
     (
         row("stablehlo"),
+        row("chlo"),
         row("nn.state nn.load nn.store"),
         *_functions("nn.state"),
         row("func", values(TENSOR)),
@@ -269,6 +271,9 @@ STABLEHLO = Level(
 SOURCES: tuple[Level, ...] = (STABLEHLO,)
 """The levels above nn, from which a pass of their own leads there. A program is on one of them only
 if it was read as one."""
+
+SOURCE_LEVELS: dict[str, Level] = {"stablehlo": STABLEHLO, "chlo": STABLEHLO}
+"""The level of the operations of each dialect above nn."""
 
 NN_CORE = Level(
     "nn-core",
@@ -324,7 +329,10 @@ def level_of(module: ModuleOp) -> Level:
     """
     # Collect the distinct names first: a program has few of them, and splitting a name is slow.
     names = {name.partition(".")[0] for name in {op.name for op in operations(module)}}
-    for level in (*SOURCES, *reversed(LEVELS)):
+    for name, level in SOURCE_LEVELS.items():
+        if name in names:
+            return level
+    for level in reversed(LEVELS):
         if level.name in names:
             return level
     # A program that only returns its arguments has no operation of its level, so look at types too.

@@ -152,12 +152,12 @@ class ToNn(Conversion):
         return self._constants[key]
 
     def number(self, value: float, like: SSAValue) -> SSAValue:
-        """A constant without axes.
+        """A constant without axes. Whole numbers wrap.
 
         Args:
             like: a value of nn of the same element type.
         """
-        return self.constant(np.array(value, numpy_dtype(nn.element_of(like))))
+        return self.constant(np.asarray(value).astype(numpy_dtype(nn.element_of(like))))
 
     def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
         """A value of nn in another shape."""
@@ -180,6 +180,20 @@ class ToNn(Conversion):
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
         """A value of nn in another element type."""
         return value if nn.element_of(value) == element else self.add(nn.CastOp(value, element))
+
+    def bits(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """The bits of a value of nn as another element type."""
+        return value if nn.element_of(value) == element else self.add(nn.BitCastOp(value, element))
+
+    def box(self, value: SSAValue, starts: Sequence[int], sizes: Sequence[int]) -> SSAValue:
+        """Neighbouring elements of a value of nn."""
+        if nn.shape_of(value) == tuple(sizes):
+            return value
+        return self.add(nn.SliceOp(value, starts, [1] * len(starts), sizes))
+
+    def select(self, condition: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
+        """The one value of nn where a condition holds, the other elsewhere."""
+        return self.add(nn.SelectOp(condition, then, otherwise))
 
     def wide(self, value: SSAValue) -> SSAValue:
         """A value of nn for several steps with floats: f32 if its elements are narrower."""

@@ -14,6 +14,7 @@ from ...dialects import nn, stablehlo
 from ...dialects.dtypes import element_type, numpy_dtype
 from ...ir.support.number_kinds import is_floating
 from .conversion import Lower, ToNn
+from .integers import divided, remainder
 
 Unary = Callable[[SSAValue], Any]
 Binary = Callable[[SSAValue, SSAValue], Any]
@@ -67,6 +68,11 @@ def _binary(make: Binary, of_truths: Binary | None = None) -> Lower:
         return [new.add(use(lhs, rhs))]
 
     return lower
+
+
+def _built(build: Callable[[ToNn, SSAValue, SSAValue], SSAValue]) -> Lower:
+    """A function of two elements that a function builds."""
+    return lambda op, new: [build(new, *new.operands(op))]
 
 
 # Functions of one element
@@ -216,7 +222,7 @@ def compared(
         total: whether NaN and both zeros have places in the order.
     """
     if total and is_float(lhs):
-        lhs, rhs = _in_total_order(new, lhs), _in_total_order(new, rhs)
+        lhs, rhs = in_total_order(new, lhs), in_total_order(new, rhs)
     if is_truth(lhs) and direction not in ("EQ", "NE"):
         lhs, rhs = new.cast(lhs, i32), new.cast(rhs, i32)
     if direction == "NE":
@@ -224,7 +230,7 @@ def compared(
     return new.add(COMPARISONS[direction](lhs, rhs))
 
 
-def _in_total_order(new: ToNn, value: SSAValue) -> SSAValue:
+def in_total_order(new: ToNn, value: SSAValue) -> SSAValue:
     """Whole numbers in the order of floats: -NaN, -inf, ..., -0, 0, ..., inf, NaN."""
     element = element_like(numpy_dtype(nn.element_of(value)), signed=True)
     bits = new.add(nn.BitCastOp(value, element))
@@ -278,13 +284,13 @@ TABLE: Mapping[str, Lower] = {
     "stablehlo.add": _binary(nn.AddOp, nn.LogicalOrOp),
     "stablehlo.and": _binary(nn.BitwiseAndOp, nn.LogicalAndOp),
     "stablehlo.atan2": _atan2,
-    "stablehlo.divide": _binary(nn.DivOp),
+    "stablehlo.divide": _built(divided),
     "stablehlo.maximum": _binary(nn.MaxOp, nn.LogicalOrOp),
     "stablehlo.minimum": _binary(nn.MinOp, nn.LogicalAndOp),
     "stablehlo.multiply": _binary(nn.MulOp, nn.LogicalAndOp),
     "stablehlo.or": _binary(nn.BitwiseOrOp, nn.LogicalOrOp),
     "stablehlo.power": _binary(nn.PowOp),
-    "stablehlo.remainder": _binary(nn.FmodOp),
+    "stablehlo.remainder": _built(remainder),
     "stablehlo.shift_left": _binary(nn.ShiftLeftOp),
     "stablehlo.shift_right_arithmetic": _shift_right(signed=True),
     "stablehlo.shift_right_logical": _shift_right(signed=False),

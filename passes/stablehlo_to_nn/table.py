@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import calls, elementwise, shapes
+from . import (
+    bits,
+    calls,
+    client_functions,
+    control_flow,
+    elementwise,
+    indexed,
+    ordering,
+    shapes,
+)
 from .conversion import Lower
 
-FAMILIES = (calls, elementwise, shapes)
+FAMILIES = (
+    bits,
+    calls,
+    client_functions,
+    control_flow,
+    elementwise,
+    indexed,
+    ordering,
+    shapes,
+)
 """The files of the families. Each has a TABLE."""
 
 TABLE: Mapping[str, Lower] = {

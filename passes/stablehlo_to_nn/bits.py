@@ -1,0 +1,40 @@
+"""Operations on the bits of integers, and random bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from ...dialects import nn, stablehlo
+from .conversion import Lower, ToNn
+from .integers import bits_as, ones_counted, zeros_counted
+from .random_bits import GENERATORS
+
+
+def _unary(build: Callable[[ToNn, SSAValue], SSAValue]) -> Lower:
+    def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
+        return [build(new, new.value(op.operand))]
+
+    return lower
+
+
+def _bitcast_convert(op: stablehlo.BitcastConvertOp, new: ToNn) -> Sequence[SSAValue]:
+    return [bits_as(new, new.value(op.operand), nn.element_of(op.result))]
+
+
+def _rng_bit_generator(op: stablehlo.RngBitGeneratorOp, new: ToNn) -> Sequence[SSAValue]:
+    draw = GENERATORS[op.rng_algorithm.data]
+    shape, element = nn.shape_of(op.output), nn.element_of(op.output)
+    found = draw(new, new.value(op.initial_state), shape, element)
+    return [found.state, found.bits]
+
+
+TABLE: Mapping[str, Lower] = {
+    "stablehlo.popcnt": _unary(ones_counted),
+    "stablehlo.count_leading_zeros": _unary(zeros_counted),
+    "stablehlo.bitcast_convert": _bitcast_convert,
+    "stablehlo.rng_bit_generator": _rng_bit_generator,
+}
+"""What lowers each operation, by name."""
