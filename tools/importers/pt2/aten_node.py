@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
-import onnx
 from xdsl.ir import Attribute, SSAValue
 
-from ....dialects import nn
 from ....dialects.dtypes import element_type
 from ....ir.support.number_kinds import is_floating
 from ....ir.upstream import LocationAttr
-from ..building import Names, NodeBuilder, Value, dtype_of, shape_of
+from ..applying import ApplyingNode
+from ..building import Known, Names, Value, dtype_of, shape_of
 from ..lengths import Length
-from ..onnx.node import GraphScope, Known, listed
-from ..onnx.node import Node as OnnxNode
-from ..onnx.ops_sized import read_sized
-from ..onnx.reader import OPERATORS
+from ..onnx.node import GraphScope
 from .node_names import line_of
 from .payloads import dtype_of_code
 from .promotion import DEFAULTS, Number, Operand, Size, Undecided, promoted
 from .schema import Argument, Call, Graph, Meta, Other, ScalarType, Symbol, Tensor
-
-OPSET = 22
-"""The version of ONNX whose operators importers here apply."""
 
 MISSING = object()
 
@@ -94,26 +87,7 @@ class View:
     write: Callable[[Value, Value], Value]
 
 
-class Applied(OnnxNode):
-    """An operator of ONNX that an importer here applies, so that both have one meaning.
-
-    Its operations and its messages are those of the node around it.
-    """
-
-    def __init__(self, owner: AtenNode, proto: onnx.NodeProto, graph: GraphScope):
-        super().__init__(proto, owner.name, graph)
-        self.ops = owner.ops
-        self.owner = owner
-
-    def __str__(self) -> str:
-        return str(self.owner)
-
-    def meaning(self) -> str:
-        """The operator of the node around it."""
-        return self.owner.operator
-
-
-class AtenNode(NodeBuilder):
+class AtenNode(ApplyingNode):
     """One node of an exported graph.
 
     An importer reads the arguments by the names of the operator's schema, and returns one value, or
@@ -135,7 +109,10 @@ class AtenNode(NodeBuilder):
         self.operator = call.target.removeprefix("torch.ops.")
         self.operands: list[Value | None] = []
         self.replaced: dict[str, Any] = {}
-        self.graph = scope.program
+
+    def meaning(self) -> str:
+        """Its operator, in messages of the operators of ONNX that it applies."""
+        return self.operator
 
     def __str__(self) -> str:
         return f"node {self.name!r} ({self.operator}{self.line})"
@@ -385,19 +362,6 @@ class AtenNode(NodeBuilder):
 
     # Building
 
-    def ssa(self, value: Value) -> SSAValue:
-        """A value as the result of an operation."""
-        return self.program.emitted(value)
-
-    def converted(self, value: Value, dtype: np.dtype[Any]) -> SSAValue:
-        """A value with another element type, as torch converts it."""
-        if dtype_of(value) == dtype:
-            return self.ssa(value)
-        if isinstance(value, Known) and value.state is None:
-            with np.errstate(all="ignore"):
-                return self.ssa(self.known(np.asarray(value.make()).astype(dtype)))
-        return self.apply("Cast", value, to=onnx.helper.np_dtype_to_tensor_dtype(dtype))
-
     def alike(self, *values: Value | Number) -> list[SSAValue]:
         """Operands of one operation, in the element type to which torch promotes them."""
         dtype = promoted([_operand(each) for each in values])
@@ -421,65 +385,6 @@ class AtenNode(NodeBuilder):
     def element(self, dtype: np.dtype[Any]) -> Attribute:
         """The element type of the IR for a dtype."""
         return element_type(dtype)
-
-    def integers_known(self, numbers: Sequence[int]) -> Known:
-        """A list of integers as an operand of an operator of ONNX."""
-        return self.known(np.array(numbers, np.int64))
-
-    def apply_all(
-        self, operator: str, *operands: Value | None, results: int = 1, **attributes: Any
-    ) -> list[Value]:
-        """The results of an operator of ONNX.
-
-        Args:
-            operands: None for one that is left out.
-            results: how many have names.
-        """
-        names = ["" if each is None else f"operand {i}" for i, each in enumerate(operands)]
-        given = {k: v for k, v in attributes.items() if v is not None}
-        outputs = [f"result {i}" for i in range(results)]
-        proto = onnx.helper.make_node(operator, names, outputs, **given)
-        values = {n: each for n, each in zip(names, operands, strict=True) if each is not None}
-        inner = replace(self.graph, values=values, lists={}, absent={})
-        found = listed(read_sized(Applied(self, proto, inner), OPERATORS[operator]))
-        return cast("list[Value]", found)
-
-    def apply(self, operator: str, *operands: Value | None, **attributes: Any) -> SSAValue:
-        """The first result of an operator of ONNX, as the result of an operation."""
-        return self.ssa(self.apply_all(operator, *operands, **attributes)[0])
-
-    def sliced(self, value: Value, axis: int, start: int, size: int, step: int = 1) -> SSAValue:
-        """Some elements along an axis."""
-        shape = shape_of(value)
-        if size == shape[axis] and step == 1:
-            return self.ssa(value)
-        starts = [start if i == axis and size else 0 for i in range(len(shape))]
-        steps = [step if i == axis else 1 for i in range(len(shape))]
-        sizes = [size if i == axis else n for i, n in enumerate(shape)]
-        return self.add(nn.SliceOp(self.ssa(value), starts, steps, sizes))
-
-    def reshaped_to(self, value: Value, shape: Sequence[int]) -> Value:
-        """A value in another shape. What is known at import stays known."""
-        if shape_of(value) == tuple(shape):
-            return value
-        if isinstance(value, Known) and value.state is None:
-            make, size = value.make, tuple(shape)
-            return Known(self.name, size, value.dtype, lambda: make().reshape(size))
-        return self.reshape(self.ssa(value), shape)
-
-    def expanded(self, value: Value, shape: Sequence[int]) -> SSAValue:
-        """A value that is repeated along axes of size 1."""
-        found = self.ssa(value)
-        if nn.shape_of(found) == tuple(shape):
-            return found
-        return self.add(nn.ExpandOp(found, shape))
-
-    def transposed(self, value: Value, order: Sequence[int]) -> SSAValue:
-        """A value with its axes in another order."""
-        found = self.ssa(value)
-        if list(order) == sorted(order):
-            return found
-        return self.add(nn.TransposeOp(found, order))
 
 
 F32 = np.dtype(np.float32)

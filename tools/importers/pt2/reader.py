@@ -20,6 +20,7 @@ from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ....ir.support.limits import INLINED_NODES
 from ....ir.upstream import ModuleOp
+from ..applying import OPSET
 from ..batching import Prepare, read_with_batch
 from ..binding import Sizes, bind_lengths, bound_values, largest
 from ..building import Known, Names, NodeBuilder, Value, dtype_of, shape_of
@@ -33,7 +34,6 @@ from ..onnx.node import GraphScope
 from ..uses import Use, Used, gathered, several_refused
 from .archive import Archive
 from .aten_node import (
-    OPSET,
     AtenNode,
     Importer,
     Results,
