@@ -25,6 +25,17 @@ FIXED = "abele.fixed"
 as buffers.
 """
 
+ASKED = "abele.train"
+"""The attribute of a module that asks for training: options of the pass train, as text."""
+
+SCHEDULE = "abele.schedule"
+"""The attribute of a module that asks for a schedule of the learning rate, as text."""
+
+FACTORS = "abele.factors"
+"""The attribute of a module that gives weights a learning rate and a weight decay of their own: by
+the name of the state, the factor of each of the two.
+"""
+
 MOST_SEED = 2**32 - 1
 """The largest seed."""
 

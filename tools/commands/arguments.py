@@ -16,7 +16,8 @@ from ..driver.arrays import read_npy
 from ..importers.bounds import GivenSize, size_or_bounds
 
 ModelFile = Annotated[
-    str, typer.Argument(help="An .onnx, .pt2, .stablehlo, .mlir (any level) or .abele file.")
+    str,
+    typer.Argument(help="An .onnx, .pt2, .prototxt, .stablehlo, .mlir (any level) or .abele file."),
 ]
 PassesElsewhere = Annotated[
     str | None,

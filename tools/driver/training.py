@@ -17,15 +17,13 @@ from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
 from ...ir.upstream import ModuleOp, ModulePass
 from ...ir.verify import verify
+from ...ir.well_known import ASKED
 from ...passes.pipelines import PASSES
 from ...passes.train import LOSS, RATE, SETTINGS, Train
 from .program import ReadProgram
 
 Training = Train
 """How a program is trained: what compile_model takes as `train`."""
-
-ASKED = "abele.train"
-"""The attribute of a module that asks for training: options of the pass train, as text."""
 
 
 class LossIsNotFinite(InputError):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.user_entries import add_entry
+from .caffe.front_end import CAFFE
 from .front_end import REFUSED, FrontEnd, Reading
 from .onnx.front_end import ONNX
 from .pt2.front_end import PT2
@@ -67,7 +68,7 @@ TEXT = FrontEnd(
 )
 """The text of a program of any level, or of other dialects of MLIR, which are converted to nn."""
 
-FRONT_ENDS = (ONNX, PT2, STABLEHLO, TEXT)
+FRONT_ENDS = (ONNX, PT2, CAFFE, STABLEHLO, TEXT)
 """Abele's own front ends, in the order in which messages list them."""
 
 USERS_FRONT_ENDS: dict[str, FrontEnd] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...dialects.levels import DIALECTS, SOURCE_DIALECTS
+from .caffe_layers import caffe_layers_page
 from .codelets import codelets_page
 from .commands import commands_page
 from .definitions import vocabulary
@@ -27,6 +28,7 @@ PAGES = {
     "limits.md": "what abele refuses because it would take forever, and how to change that",
     "onnx.md": "the ONNX operators that abele imports",
     "pytorch.md": "the operators of PyTorch that abele imports",
+    "caffe.md": "the layers of Caffe that abele imports",
 }
 """The pages besides those of dialects, with their contents."""
 
@@ -49,6 +51,7 @@ def pages() -> dict[str, str]:
         "limits.md": limits_page(),
         "onnx.md": onnx_operators_page(),
         "pytorch.md": pytorch_operators_page(),
+        "caffe.md": caffe_layers_page(),
         OPERATORS: onnx_table_page(),
     }
 

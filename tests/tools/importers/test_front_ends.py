@@ -35,6 +35,7 @@ TELLS_ITSELF = {
     "importers/onnx/front_end.py",
     "importers/pt2/front_end.py",
     "importers/stablehlo/front_end.py",
+    "importers/caffe/front_end.py",
 }
 """The files that define abele's own front ends."""
 
@@ -116,14 +117,15 @@ def test_a_front_end_is_found_by_the_longest_suffix(notes: FrontEnd):
     assert front_end_of(Path("x.notes")) is notes
     assert front_end_of(relu()) is ONNX
     assert front_end_of(3) is None
-    assert suffixes() == (".onnx", ".pt2", ".stablehlo", ".mlir", ".notes", ".more.notes")
+    own = (".onnx", ".pt2", ".prototxt", ".stablehlo", ".mlir")
+    assert suffixes() == (*own, ".notes", ".more.notes")
 
 
 def test_messages_list_the_front_ends_of_extensions(notes: FrontEnd):
     with pytest.raises(InputError, match=r"^x\.doc: unknown kind of file; need \.onnx, .*\.notes"):
         found_front_end("x.doc")
     remove_entries("a test")
-    own = r"unknown kind of file; need \.onnx, \.pt2, \.stablehlo, \.mlir or \.abele$"
+    own = r"unknown kind of file; need \.onnx, \.pt2, \.prototxt, \.stablehlo, \.mlir or \.abele$"
     with pytest.raises(InputError, match=own):
         compile_model("x.doc")
 
@@ -144,8 +146,11 @@ def test_a_front_end_is_refused_if_it_understands_what_does_not_exist():
     ("given", "message"),
     [
         ({"dims": {"N": 2, "M": 3}}, r"^p\.mlir: dimensions given \(N, M\); \.mlir has sizes$"),
-        ({"values": {"x": 1}}, r"^p\.mlir: values given \(x\); need an \.onnx or \.pt2 model$"),
-        ({"batch": 2}, r"^p\.mlir: --batch 2 is given; need an \.onnx or \.pt2 model$"),
+        (
+            {"values": {"x": 1}},
+            r"^p\.mlir: values given \(x\); need an \.onnx, \.pt2 or \.prototxt model$",
+        ),
+        ({"batch": 2}, r"^p\.mlir: --batch 2 is given; need an \.onnx, \.pt2 or \.prototxt model$"),
     ],
 )
 def test_what_a_front_end_does_not_understand_is_refused(given: dict, message: str):

@@ -1,0 +1,1 @@
+"""The front end for networks of Caffe: .prototxt with weights in .caffemodel."""

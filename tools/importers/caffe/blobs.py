@@ -1,0 +1,168 @@
+"""The weights in a .caffemodel: for each layer, its blobs in order, and the states they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from ....dialects.tensor_limits import check_tensor_limits
+from ....ir.support.arrays import Array
+from ....ir.support.errors import InputError
+from .kinds import OLD_TYPES
+from .wire_format import BYTES, FIXED32, VARINT, fields_in, varints_in
+
+MOST_AXES = 32
+"""The most axes of a blob, as in Caffe."""
+
+MOST_LOOSE = 1 << 16
+"""The most elements of a blob that is not packed. Caffe packs all."""
+
+LAYER, OLD_LAYER = 100, 2
+"""The fields of a network that hold its layers: `layer`, and `layers`."""
+
+PARTS = {LAYER: (1, 2, 7), OLD_LAYER: (4, 5, 6)}
+"""The fields of a layer that hold its name, its type and its blobs."""
+
+OLD_TYPE_NUMBERS = dict(OLD_TYPES.values())
+"""The types of layers, by their number in `layers`."""
+
+OLD_SHAPE, DATA, SHAPE, DOUBLES = (1, 2, 3, 4), 5, 7, 8
+"""The fields of a blob."""
+
+PARTS_OF_STATES: Mapping[str, tuple[str, ...]] = {
+    "BatchNorm": ("mean", "variance", "factor"),
+    "PReLU": ("slope",),
+    "Bias": ("bias",),
+}
+"""What the blobs of a layer are called, by its type, where it is not weight and bias."""
+
+
+def part_of_state(type_: str, index: int) -> str:
+    """What a blob of a layer is called: its state is LAYER.weight, or LAYER.bias."""
+    names = PARTS_OF_STATES.get(type_, ("weight", "bias"))
+    return names[index] if index < len(names) else f"blob{index}"
+
+
+@dataclass
+class LayerBlobs:
+    """The blobs of a layer."""
+
+    name: str = ""
+    type: str = ""
+    blobs: list[Array] = field(default_factory=list[Array])
+
+
+def read_blobs(path: Path) -> dict[str, LayerBlobs]:
+    """The layers of a .caffemodel that have blobs, by name. Raises InputError for a damaged file.
+
+    The arrays share the bytes of the file.
+    """
+    what = str(path)
+    try:
+        data = np.fromfile(path, np.uint8)
+        found = list(_layers(memoryview(data).cast("B")))
+    except OSError as error:
+        raise InputError(f"{what}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InputError(f"{what}: damaged, or no weights of Caffe: {error}") from None
+    by_name: dict[str, LayerBlobs] = {}
+    for each in found:
+        if not each.blobs:
+            continue
+        if each.name in by_name:
+            raise InputError(f"{what}: two layers {each.name!r} have weights; need one")
+        by_name[each.name] = each
+    if not by_name:
+        raise InputError(f"{what}: no layer has weights; need a .caffemodel that Caffe has saved")
+    return by_name
+
+
+def _layers(data: memoryview) -> Iterator[LayerBlobs]:
+    for number, kind, value in fields_in(data):
+        if number in PARTS and kind == BYTES:
+            assert isinstance(value, memoryview)
+            yield _layer(value, number)
+
+
+def _layer(data: memoryview, form: int) -> LayerBlobs:
+    name, type_, blobs = PARTS[form]
+    found = LayerBlobs()
+    for number, kind, value in fields_in(data):
+        if isinstance(value, int):
+            if form == OLD_LAYER and number == type_:
+                found.type = OLD_TYPE_NUMBERS.get(value, "")
+        elif kind == BYTES and number == name:
+            found.name = bytes(value).decode()
+        elif kind == BYTES and number == type_ and form == LAYER:
+            found.type = bytes(value).decode()
+        elif kind == BYTES and number == blobs:
+            try:
+                found.blobs.append(_blob(value))
+            except ValueError as error:
+                raise ValueError(
+                    f"layer {found.name!r}, blob {len(found.blobs)}: {error}"
+                ) from None
+        elif form == OLD_LAYER and number == 1:
+            raise ValueError("layers of the form before 2013; upgrade_net_proto_binary converts it")
+    return found
+
+
+def _blob(data: memoryview) -> Array:
+    """An array of float32. Raises ValueError for a shape that its elements do not have."""
+    old: dict[int, int] = {}
+    shape: list[int] | None = None
+    packed: dict[int, memoryview] = {}
+    loose: list[memoryview] = []
+    for number, kind, value in fields_in(data):
+        if kind == VARINT and number in OLD_SHAPE:
+            assert isinstance(value, int)
+            old[number] = value
+        elif kind == BYTES and number == SHAPE:
+            assert isinstance(value, memoryview)
+            shape = _shape(value)
+        elif kind == BYTES and number in (DATA, DOUBLES):
+            assert isinstance(value, memoryview)
+            if number in packed:
+                raise ValueError("its elements are in several pieces")
+            packed[number] = value
+        elif kind == FIXED32 and number == DATA:
+            assert isinstance(value, memoryview)
+            loose.append(value)
+    if len(loose) > MOST_LOOSE:
+        raise ValueError(f"{len(loose):,} elements that are not packed; need them packed")
+    elements = _elements(packed, loose)
+    if shape is None:
+        shape = [old.get(i, 1) for i in OLD_SHAPE] if old else [elements.size]
+    if len(shape) > MOST_AXES or any(n < 0 for n in shape) or prod(shape) != elements.size:
+        raise ValueError(f"shape {shape[:8]} of {elements.size:,} elements")
+    check_tensor_limits(shape, elements.itemsize)
+    return elements.reshape(shape)
+
+
+def _shape(data: memoryview) -> list[int]:
+    found: list[int] = []
+    for number, kind, value in fields_in(data):
+        if number != 1:
+            continue
+        if kind == VARINT:
+            assert isinstance(value, int)
+            found.append(value)
+        elif isinstance(value, memoryview) and kind == BYTES:
+            if len(value) > 10 * MOST_AXES:
+                raise ValueError(f"a shape of {len(value):,} bytes")
+            found += varints_in(value)
+    return found
+
+
+def _elements(packed: Mapping[int, memoryview], loose: Sequence[memoryview]) -> Array:
+    if len(packed) + bool(loose) > 1:
+        raise ValueError("elements of two types")
+    if DOUBLES in packed:
+        with np.errstate(all="ignore"):
+            return np.frombuffer(packed[DOUBLES], "<f8").astype(np.float32)
+    data = packed[DATA] if DATA in packed else b"".join(loose)
+    return np.frombuffer(data, "<f4").astype(np.float32, copy=False)
