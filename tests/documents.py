@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from abele.tools.cli import app
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TITLE = re.compile(r"(?://|#) (\S+\.(?:py|rw|mlir|toml))\n")
+TITLE = re.compile(r"(?://|#) (\S+\.(?:py|rw|mlir|toml|prototxt))\n")
 """The first line of a block that is a file: its name in a comment."""
 
 MODULES = {

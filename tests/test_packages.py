@@ -79,6 +79,7 @@ OF_SEVERAL = {
         *("stateful_pipelines", "threads", "torch"),
     ),
     "tools/driver/extensions": ("machine_parts",),
+    "tools/importers/caffe": ("layers", "networks"),
     "tools/importers/onnx": ("exports",),
     "tools/importers/pt2": ("both_forms", "live"),
     "tools/testing/generators": ("blind_spots",),

@@ -1,4 +1,4 @@
-"""Runs the pages about bringing models from frameworks by ONNX.
+"""Runs the pages about bringing models from frameworks.
 
 Python blocks run where the framework is installed. Elsewhere, the files in `porting` stand for what
 they write, and only commands run.
@@ -23,6 +23,7 @@ NEEDED = {
     "scikit-learn": ("sklearn", "skl2onnx"),
     "keras": ("torch", "keras", "onnxscript"),
     "jax": ("jax", "jax2onnx"),
+    "caffe": (),
 }
 """The packages that the Python blocks of each page import."""
 
@@ -39,6 +40,7 @@ DATA = {
     "scikit-learn": {"iris.npz": {"X": np.full((5, 4), 2, np.float32)}},
     "keras": {"train.npz": IMAGES},
     "jax": {"train.npz": ROWS},
+    "caffe": {},
 }
 """The arrays that Python blocks write."""
 
@@ -55,7 +57,7 @@ def test_every_page_is_read():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("page", NEEDED)
 def test_the_page_runs_as_it_stands(page: str, tmp_path: Path):
-    for path in (WRITTEN / page).iterdir():
+    for path in (WRITTEN / page).glob("*"):
         shutil.copy(path, tmp_path)
     for name, arrays in DATA[page].items():
         np.savez(tmp_path / name, **arrays)

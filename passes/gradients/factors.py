@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, f64
+from xdsl.ir import Attribute
 
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
@@ -44,10 +46,12 @@ def read_factors(module: ModuleOp) -> dict[str, Factors]:
     if given is None:
         return {}
     found: dict[str, Factors] = {}
-    for name, pair in given.data.items() if isinstance(given, DictionaryAttr) else [("", given)]:
+    pairs = given.data.items() if isinstance(given, DictionaryAttr) else [("", given)]
+    for name, pair in pairs:
+        listed = cast("ArrayAttr[Attribute]", pair).data if isinstance(pair, ArrayAttr) else ()
         numbers = [
             each.value.data
-            for each in (pair.data if isinstance(pair, ArrayAttr) else ())
+            for each in listed
             if isinstance(each, FloatAttr) and 0.0 <= each.value.data < float("inf")
         ]
         if len(numbers) != 2:

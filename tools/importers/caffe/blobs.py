@@ -63,8 +63,7 @@ def read_blobs(path: Path) -> dict[str, LayerBlobs]:
     """
     what = str(path)
     try:
-        data = np.fromfile(path, np.uint8)
-        found = list(_layers(memoryview(data).cast("B")))
+        found = list(_layers(memoryview(path.read_bytes())))
     except OSError as error:
         raise InputError(f"{what}: cannot be read: {error.strerror or error}") from None
     except (ValueError, UnicodeDecodeError) as error:

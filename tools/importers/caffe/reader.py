@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from xdsl.ir import SSAValue
+
 from ....dialects import nn
 from ....ir.support.errors import InputError
 from ....ir.support.suggestions import similar_names
@@ -154,7 +156,7 @@ class _Import:
 
     def add_inputs(self, sizes: Sizes) -> None:
         """Add the inputs to the program, and those for sizes that every run chooses."""
-        graph, made = self.scope.program, []
+        graph, made = self.scope.program, list[SSAValue]()
         for each in sizes.inputs:
             assert each.dtype is not None, "inputs are tensors"
             shape = [*map(largest, sizes.shape(each))]
