@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
@@ -40,6 +40,7 @@ from ..ir.well_known import FIXED, TRAINED, UPDATED
 from .gradients.choices import DEFAULT_LOSS, DEFAULT_OPTIMIZER
 from .gradients.control_flow import Flow, function_of
 from .gradients.emit import Emitter
+from .gradients.factors import Factors, read_factors
 from .gradients.iteration_rows import widened
 from .gradients.loads import load_in_front
 from .gradients.loss_scale import STATE as LOSS_SCALE
@@ -94,21 +95,23 @@ classes, and optionally ignored, the label of ignored positions. With loss scali
 class Train(ModulePass, Settings, Numbers):
     """Turn a program into a step of training: forward, backward, and the update of its weights.
 
-    The program gets an input for the target, and returns the loss instead of its outputs. Its
-    weights are its states of floats, except those that the module's attribute abele.fixed lists.
-    The weights and the states of the optimiser are updated in place. A softmax or sigmoid that
+    The program gets an input for the target, unless it computes its loss itself, and returns the
+    loss instead of its outputs. Its weights are its states of floats, except those that the
+    module's attribute abele.fixed lists. The weights and the states of the optimiser are updated in
+    place. A softmax or sigmoid that
     makes the output becomes part of the loss. Batch normalisations use the statistics of the batch
     instead of the running ones, and update these, unless they are frozen. Some losses and
     optimisers read further options. nn -> nn.
 
     Attributes:
-        loss: what is minimised.
+        loss: what is minimised; given for an output that is the loss itself, without a target.
         optimizer: how weights follow their gradients.
         output: the name of the output that the loss reads; the first one if it is empty.
         target: the name of the new input.
         reduction: the loss of a batch is the mean or the sum of its losses, or they are returned
             one by one, and their sum is minimised.
-        learning_rate: how far a step goes.
+        learning_rate: how far a step goes. The module's attribute abele.factors may give weights
+            factors of it, and of the weight decay.
         schedule: the host gives the learning rate at each step, as the input learning_rate.
         freeze: patterns of the names of states that are not trained.
         clip_norm: the largest norm of all gradients together; 0 for none.
@@ -215,6 +218,12 @@ class Train(ModulePass, Settings, Numbers):
         return LossScale(self.loss_scale, self.scaling)
 
 
+def _samples(value: SSAValue, axis: int | None) -> int:
+    """The number of samples of an input; 0 if it has no axis for them."""
+    shape = nn.shape_of(value)
+    return shape[axis] if axis is not None and axis < len(shape) else 0
+
+
 @dataclass
 class _Step:
     """The construction of one training program."""
@@ -245,7 +254,7 @@ class _Step:
             emit.source = output.owner
         read = widened(emit, kind.reads(output))
         parts = self._parts(name, output)
-        target = self._input(options.target, kind.target(read))
+        target = self._input(options.target, kind.target(read)) if kind.has_target else None
         self._describe(name, read, kind.reads(output) is not output)
         loss = self._loss(emit, read, target, parts)
         self._return(loss)
@@ -302,7 +311,7 @@ class _Step:
             "loss": StringAttr(options.loss),
             "learning_rate": FloatAttr(options.learning_rate, f64),
             "output": StringAttr(output),
-            "target": StringAttr(options.target),
+            "target": StringAttr(options.target if LOSSES[options.loss].has_target else ""),
             "inside": BoolAttr.from_bool(inside),
             "steps": IntegerAttr(options.steps, i64),
         }
@@ -327,7 +336,11 @@ class _Step:
         axes = read_axes(options.batch_axes, inputs_of(self.main))
         if options.micro_batches == 1:
             return None
-        if not shape:
+        size = shape[0] if shape else 0
+        if not shape and not LOSSES[options.loss].has_target:
+            given = inputs_of(self.main).items()
+            size = next(filter(None, (_samples(v, axes.get(n, 0)) for n, v in given)), 0)
+        if not size:
             raise InputError(f"micro_batches: output {name!r} is one number; need a batch of them")
         for op in self.module.walk():
             if isinstance(op, nn.StoreOp) and op.parent is not self.main.body.block:
@@ -335,18 +348,18 @@ class _Step:
                     f"micro_batches: {op.name} at {place(op)} is in a loop, a branch or a called "
                     "function, so its state is not carried from part to part; move it out"
                 )
-        parts = MicroBatches(self.main, self.edit, options.micro_batches, shape[0])
+        parts = MicroBatches(self.main, self.edit, options.micro_batches, size)
         parts.cut(axes)
         return parts
 
     def _loss(
-        self, emit: Emitter, read: SSAValue, target: SSAValue, parts: MicroBatches | None
+        self, emit: Emitter, read: SSAValue, target: SSAValue | None, parts: MicroBatches | None
     ) -> SSAValue:
         """The loss of the batch; of one part, its contribution to that loss."""
         options, kind = self.options, LOSSES[self.options.loss]
-        if parts is None:
-            losses = kind.build(emit, read, target, options)
-            return reduced(emit, losses, options.reduction)
+        if parts is None or target is None:
+            losses = kind.build(emit, read, read if target is None else target, options)
+            return reduced(emit, losses, options.reduction, 1 if parts is None else parts.count)
         whole, target = parts.cut_input(target)
         losses = kind.build(emit, read, target, options)
         count = None
@@ -600,13 +613,15 @@ class _Step:
         for op in block.walk():
             for value in op.operands:
                 readers.setdefault(value, op)
+        factors = read_factors(self.module)
         for name, gradient in gradients.items():
             weight = next(each for each in loads[name] if each in readers)
             emit = Emitter(self.edit, end_of(self.main), readers[weight], f"{name}/{UPDATE}")
             own: float | SSAValue = rate
             if isinstance(rate, SSAValue) and nn.element_of(weight) != f32:
                 own = emit(nn.CastOp(rate, nn.element_of(weight)))
-            update = Update(emit, weight, gradient, name, own, whole, self.options)
+            own, numbers = self._of_weight(emit, own, factors.get(name, Factors()))
+            update = Update(emit, weight, gradient, name, own, whole, numbers)
             new = OPTIMIZERS[self.options.optimizer].build(update)
             for state, value in (*update.stores.items(), (name, new)):
                 emit.insert(nn.StoreOp(value, state))
@@ -614,6 +629,16 @@ class _Step:
         self._declare(states)
         stored = [op.state.string_value() for op in block.ops if isinstance(op, nn.StoreOp)]
         self._list(gradients, stored)
+
+    def _of_weight(
+        self, emit: Emitter, rate: float | SSAValue, factors: Factors
+    ) -> tuple[float | SSAValue, Numbers]:
+        """The learning rate and the numbers of a weight with factors of its own."""
+        if factors.rate != 1.0:
+            is_value = isinstance(rate, SSAValue)
+            rate = emit(nn.ScaleOp(rate, factors.rate)) if is_value else rate * factors.rate
+        decay = self.options.weight_decay * factors.decay
+        return rate, replace(self.options, weight_decay=decay)
 
     def _declare(self, states: dict[str, np.ndarray]) -> None:
         taken = {each.sym_name.data for each in self.module.ops if isinstance(each, nn.StateOp)}

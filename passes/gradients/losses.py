@@ -1,6 +1,7 @@
 """Losses: how far a model's output is from a target, as operations of nn.
 
-Each gives one loss per position of a sample. If the output is the result of a softmax or a sigmoid,
+Each gives one loss per position of a sample. The loss `given` is an output that a program computes
+from its own inputs; it has no target. If the output is the result of a softmax or a sigmoid,
 the loss contains that function and reads its operand instead, so that no probability is rounded to
 0 before its logarithm.
 """
@@ -53,6 +54,9 @@ class Settings:
 
 
 Build = Callable[[Emitter, SSAValue, SSAValue, Settings], Losses]
+"""What makes a loss of a model's output and its target. The loss `given` has no target, and gets
+the output in its place.
+"""
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,13 @@ class Loss:
         has_classes: whether the target is the index of a class along axis 1, instead of a tensor of
             the output's type.
         within: the operation class that the loss contains, if such an operation makes the output.
+        has_target: whether the program gets an input for a target.
     """
 
     build: Build
     has_classes: bool = False
     within: type[nn.SoftmaxOp | nn.SigmoidOp | nn.LogSoftmaxOp] | None = None
+    has_target: bool = True
 
     def target(self, output: SSAValue) -> Tensor:
         """The type of the target for a model's output. Raises InputError if it has no classes."""
@@ -149,6 +155,11 @@ def _huber(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings
     return Losses(emit(nn.MulOp(limited, rest)))
 
 
+def _given(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) -> Losses:
+    """The output itself."""
+    return Losses(output)
+
+
 LOSSES: dict[str, Loss] = {
     "softmax_cross_entropy": Loss(_softmax_cross_entropy, has_classes=True, within=nn.SoftmaxOp),
     "nll": Loss(_nll, has_classes=True),
@@ -156,6 +167,7 @@ LOSSES: dict[str, Loss] = {
     "mean_square": Loss(_mean_square),
     "mean_absolute": Loss(_mean_absolute),
     "huber": Loss(_huber),
+    "given": Loss(_given, has_target=False),
 }
 """Losses by name."""
 

@@ -27,6 +27,8 @@ class Numbers:
         momentum: of sgd, rmsprop and lars, the share of the last update that is kept.
         dampening: 1 minus the share of a gradient that enters the momentum.
         nesterov: steps look ahead along the momentum.
+        rate_in_momentum: the momentum keeps steps, each with the learning rate of its time, instead
+            of gradients.
         weight_decay: how much of a weight is added to its gradient, or by adamw and lamb to its
             step.
         beta1: of adam and its relatives, how much of the mean of gradients is kept.
@@ -41,6 +43,7 @@ class Numbers:
     momentum: float = 0.0
     dampening: float = 0.0
     nesterov: bool = False
+    rate_in_momentum: bool = False
     weight_decay: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.999
@@ -134,13 +137,15 @@ class Update:
         decay = self.numbers.weight_decay
         return self.add(self.gradient, self.times(self.weight, decay)) if decay else self.gradient
 
+    def rated(self, direction: SSAValue) -> SSAValue:
+        """The product lr * direction."""
+        if isinstance(self.rate, float | int):
+            return self.times(direction, self.rate)
+        return self.emit(nn.MulOp(direction, self.rate))
+
     def stepped(self, direction: SSAValue) -> SSAValue:
         """The new weight w - lr * direction."""
-        if isinstance(self.rate, float | int):
-            change = self.times(direction, self.rate)
-        else:
-            change = self.emit(nn.MulOp(direction, self.rate))
-        return self.emit(nn.SubOp(self.weight, change))
+        return self.emit(nn.SubOp(self.weight, self.rated(direction)))
 
     def unbiased(self, value: SSAValue, beta: float) -> SSAValue:
         """The quotient value / (1 - beta^t), which corrects for the zeros that a state begins
@@ -160,12 +165,21 @@ def squares(emit: Emitter, value: SSAValue) -> SSAValue:
 
 
 def _sgd(u: Update) -> SSAValue:
-    """V = momentum * v + (1 - dampening) * g; w -= lr * v, or lr * (g + momentum * v)."""
+    """V = momentum * v + (1 - dampening) * g; w -= lr * v, or lr * (g + momentum * v).
+
+    With the rate in the momentum, V = momentum * v + (1 - dampening) * lr * g; w -= v, or
+    lr * g + momentum * v.
+    """
     gradient, numbers = u.decayed(), u.numbers
     if not numbers.momentum:
         return u.stepped(gradient)
+    if numbers.rate_in_momentum:
+        gradient = u.rated(gradient)
     velocity = u.mixed(u.kept("momentum"), numbers.momentum, gradient, 1.0 - numbers.dampening)
     u.keep("momentum", velocity)
+    if numbers.rate_in_momentum:
+        ahead = u.add(gradient, u.times(velocity, numbers.momentum))
+        return u.emit(nn.SubOp(u.weight, ahead if numbers.nesterov else velocity))
     if numbers.nesterov:
         return u.stepped(u.add(gradient, u.times(velocity, numbers.momentum)))
     return u.stepped(velocity)
@@ -289,7 +303,9 @@ class Optimizer:
 _ADAM = ("beta1", "beta2", "epsilon", "weight_decay")
 
 OPTIMIZERS: dict[str, Optimizer] = {
-    "sgd": Optimizer(_sgd, ("momentum", "dampening", "nesterov", "weight_decay")),
+    "sgd": Optimizer(
+        _sgd, ("momentum", "dampening", "nesterov", "rate_in_momentum", "weight_decay")
+    ),
     "adam": Optimizer(_adam, _ADAM),
     "adamw": Optimizer(_adamw, _ADAM),
     "adamax": Optimizer(_adamax, _ADAM),

@@ -5,7 +5,8 @@ from dataclasses import fields
 import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, ModuleOp, StringAttr, f64
+from xdsl.ir import Attribute
 
 from abele.backends.faults import IndexFault
 from abele.backends.reference import run_reference
@@ -16,7 +17,7 @@ from abele.ir.errors import InputError
 from abele.ir.provenance import origin
 from abele.ir.text import parse_module
 from abele.ir.verify import verify
-from abele.ir.well_known import TRAINED
+from abele.ir.well_known import FACTORS, TRAINED
 from abele.passes.gradients.losses import LOSSES, REDUCTIONS
 from abele.passes.gradients.optimizers import OPTIMIZERS, Numbers
 from abele.passes.train import Train
@@ -44,13 +45,18 @@ def linear(op: str = "") -> tuple[str, Arrays]:
     return text, {"w": W}
 
 
-def training(program: tuple[str, Arrays], **options) -> ModuleOp:
-    """A program that was made to train."""
+def training(program: tuple[str, Arrays], factors: Attribute | None = None, **options) -> ModuleOp:
+    """A program that was made to train.
+
+    factors: the attribute of the module that gives weights factors of the learning rate.
+    """
     text, states = program
     context = new_context()
     for name, array in states.items():
         text = text.replace(f"{{{name}}}", context.blobs.add(array).digest)
     module = parse_module(text, context)
+    if factors is not None:
+        module.attributes[FACTORS] = factors
     Train(**options).apply(context, module)
     verify(module, NN_LEVEL)
     return module
@@ -62,8 +68,11 @@ def target_of(loss: str) -> np.ndarray:
     return np.array([[0.3, 1.0], [0.0, 0.8]])
 
 
-def loss_of(module: ModuleOp, w: np.ndarray, target: np.ndarray) -> float:
-    inputs = {"x": X, "target": target}
+def inputs_for(loss: str) -> dict[str, np.ndarray]:
+    return {"x": X, "target": target_of(loss)} if LOSSES[loss].has_target else {"x": X}
+
+
+def loss_of(module: ModuleOp, w: np.ndarray, inputs: dict[str, np.ndarray]) -> float:
     return float(run_reference(module, inputs, {"w": w}).outputs["loss"].sum())
 
 
@@ -74,10 +83,10 @@ def test_a_step_follows_the_slope_of_the_loss(loss: str, reduction: str):
     if LOSSES[loss].has_classes:
         options["label_smoothing"] = 0.1
     module = training(linear(), **options)
-    target = target_of(loss)
-    stepped = W - run_reference(module, {"x": X, "target": target}).state["w"]
+    inputs = inputs_for(loss)
+    stepped = W - run_reference(module, inputs).state["w"]
     way = np.random.default_rng(0).normal(size=W.shape)
-    ends = [loss_of(module, W + sign * 1e-6 * way, target) for sign in (1, -1)]
+    ends = [loss_of(module, W + sign * 1e-6 * way, inputs) for sign in (1, -1)]
     assert (stepped * way).sum() == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-7)
 
 
@@ -98,6 +107,7 @@ VALUES = {
         (Z - target_of("mean_square")) ** 2 / 2,
         0.5 * (np.abs(Z - target_of("mean_square")) - 0.25),
     ),
+    "given": Z,
 }
 """The losses of x @ w, one by one, as their formulas say."""
 
@@ -106,7 +116,7 @@ VALUES = {
 def test_a_loss_is_what_its_formula_says(loss: str):
     delta = {"delta": 0.5} if loss == "huber" else {}
     module = training(linear(), loss=loss, reduction="none", **delta)
-    found = run_reference(module, {"x": X, "target": target_of(loss)}).outputs["loss"]
+    found = run_reference(module, inputs_for(loss)).outputs["loss"]
     assert found == pytest.approx(VALUES[loss], rel=1e-12)
 
 
@@ -230,6 +240,41 @@ def test_an_optimizer_steps_as_its_formula_says(name: str, numbers: dict[str, fl
         state = run_reference(module, {"x": X, "target": target}, state).state
         # What makes the first steps unbiased is kept in float32.
         assert state["w"] == pytest.approx(w, rel=1e-7)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_the_momentum_may_keep_steps_with_the_rate_of_their_time(nesterov: bool):
+    numbers = {"momentum": 0.9, "nesterov": nesterov, "rate_in_momentum": True}
+    options = {"loss": "mean_square", "reduction": "sum", "schedule": True}
+    module, target = training(linear(), **options, **numbers), target_of("mean_square")
+    kept, w, state = np.zeros_like(W), W, None
+    for rate in (0.0625, 0.0625, 0.0078125):
+        step = rate * 2 * X.T @ (X @ w - target)
+        kept = 0.9 * kept + step
+        w = w - (step + 0.9 * kept if nesterov else kept)
+        inputs = {"x": X, "target": target, "learning_rate": np.float32(rate)}
+        state = run_reference(module, inputs, state).state
+        assert state["w"] == pytest.approx(w, rel=1e-7)
+
+
+@pytest.mark.parametrize("schedule", [False, True])
+def test_a_weight_may_have_factors_of_the_rate_and_the_decay(schedule: bool):
+    factors = DictionaryAttr({"w": ArrayAttr([FloatAttr(2.0, f64), FloatAttr(0.5, f64)])})
+    options = {"loss": "mean_square", "reduction": "sum", "weight_decay": 0.1}
+    trained = training(linear(), factors, learning_rate=0.05, schedule=schedule, **options)
+    target = target_of("mean_square")
+    rate = {"learning_rate": np.float32(0.05)} if schedule else {}
+    found = run_reference(trained, {"x": X, "target": target, **rate}).state["w"]
+    wanted = W - 0.1 * (2 * X.T @ (X @ W - target) + 0.05 * W)
+    assert found == pytest.approx(wanted, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    "attribute", [StringAttr("w=2"), DictionaryAttr({"w": FloatAttr(2.0, f64)})]
+)
+def test_factors_of_another_form_are_refused(attribute: Attribute):
+    with pytest.raises(InputError, match="need two numbers of 0 or more"):
+        training(linear(), attribute)
 
 
 def test_every_optimizer_and_loss_has_a_second_definition():
@@ -395,6 +440,35 @@ def test_micro_batches_step_as_the_whole_batch_does(reduction: str):
         assert parts.outputs[name] == pytest.approx(array, rel=1e-12), name
     for name, array in whole.state.items():
         assert parts.state[name] == pytest.approx(array, rel=1e-12), name
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_micro_batches_of_a_given_loss_add_up_to_the_whole_batch(reduction: str):
+    """The program computes a mean or a sum without axes, so the parts follow from its input."""
+    kind = "tensor<2x2xf64>"
+
+    def losses(program: tuple[str, Arrays]) -> tuple[str, Arrays]:
+        text, states = program
+        count = 16 if "8x2xf64" in text else 4
+        factor = 1 / count if reduction == "mean" else 1.0
+        shape = kind.replace("2x2", f"{count // 2}x2")
+        text = text.replace(
+            "func.return %0",
+            f"""
+          %s = nn.square %0 : ({shape}) -> {shape} loc("s")
+          %t = nn.reduce "sum" %s axes [0, 1] : ({shape}) -> tensor<f64> loc("t")
+          %l = nn.scale %t by {factor} : (tensor<f64>) -> tensor<f64> loc("l")
+          func.return %l""",
+        )
+        return text.replace(f": {shape}\n    }}", ": tensor<f64>\n    }").replace(
+            f"-> {shape} attributes", "-> tensor<f64> attributes"
+        ), states
+
+    options = {"loss": "given", "reduction": reduction, "learning_rate": 0.5}
+    whole = run_reference(training(losses(of_eight(linear())), **options), {"x": BIG})
+    parts = run_reference(training(losses(linear()), micro_batches=4, **options), {"x": BIG})
+    assert parts.outputs["loss"] == pytest.approx(whole.outputs["loss"], rel=1e-12)
+    assert parts.state["w"] == pytest.approx(whole.state["w"], rel=1e-12)
 
 
 def test_a_gradient_of_narrow_elements_is_summed_in_wide_ones():

@@ -47,6 +47,7 @@ IGNORED = -1
 NUMBERS: Mapping[str, Sequence[Any]] = {
     "momentum": (0.0, 0.5),
     "dampening": (0.0, 0.25),
+    "rate_in_momentum": (False, True),
     "nesterov": (False, True),
     "weight_decay": (0.0, 0.25),
     "beta1": (0.5, 0.75),
