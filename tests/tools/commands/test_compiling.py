@@ -68,7 +68,7 @@ def test_a_command_whose_passes_are_arguments_says_so(command: str):
 
 
 def test_list_ops_needs_a_model_of_a_framework():
-    result = CliRunner().invoke(app, ["run", "x.mlir", "--list-ops"])
+    result = CliRunner().invoke(app, ["run", "x.abele", "--list-ops"])
     assert result.exit_code == 2
-    assert "x.mlir: --list-ops lists operators of ONNX, PyTorch" in result.stderr
+    assert "x.abele: --list-ops lists operators of ONNX, PyTorch" in result.stderr
     assert "; need an .onnx, .pt2" in result.stderr
