@@ -15,7 +15,7 @@ from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from ..ir.well_known import ENTRY
 from .stablehlo_to_nn.conversion import ADVICE, ToNn, Unsupported
-from .stablehlo_to_nn.table import TABLE
+from .stablehlo_to_nn.table import ON_ELEMENTS, TABLE
 
 NOTHING = "nothing replaces it"
 """Why an operation that the table does not have is not supported."""
@@ -40,7 +40,7 @@ class ConvertStablehloToNn(ModulePass):
         """Run on a module."""
         functions = _functions(op)
         main = _entry(functions)
-        new = ToNn(TABLE, functions)
+        new = ToNn(TABLE, functions, ON_ELEMENTS)
         body = _lowered(main, new)
         if new.refused:
             raise _several(new.refused)
@@ -59,7 +59,7 @@ def refusals(module: ModuleOp) -> list[tuple[Operation, str]]:
     Raises InputError for a program that breaks other rules.
     """
     functions = _functions(module)
-    new = ToNn(TABLE, functions)
+    new = ToNn(TABLE, functions, ON_ELEMENTS)
     _lowered(_entry(functions), new)
     return [(op, error.why or NOTHING) for op, error in new.refused]
 

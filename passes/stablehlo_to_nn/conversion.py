@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any, TypeVar, cast
@@ -56,13 +56,20 @@ class ToNn(Conversion):
     Attributes:
         table: what lowers each operation, by name.
         functions: the functions of the program, by name.
+        on_elements: the operations that what lowers them may take for a tensor of any shape.
         values: the values of nn that values of stablehlo have become.
         refused: the operations that nothing replaces, and why.
     """
 
-    def __init__(self, table: Mapping[str, Lower], functions: Mapping[str, func.FuncOp]) -> None:
+    def __init__(
+        self,
+        table: Mapping[str, Lower],
+        functions: Mapping[str, func.FuncOp],
+        on_elements: Collection[str],
+    ) -> None:
         super().__init__(Patterns(), "nn")
         self.table = table
+        self.on_elements = on_elements
         self.functions = functions
         self.values: dict[SSAValue, SSAValue] = {}
         self.refused: list[tuple[Operation, Unsupported]] = []
@@ -72,6 +79,7 @@ class ToNn(Conversion):
         self._calls: list[str] = []
         self._around: LocationAttr | None = None
         self._count = 0
+        self._stretched = 0
 
     # Values
 
@@ -248,7 +256,7 @@ class ToNn(Conversion):
         if len(results) != len(op.results):
             raise AssertionError(f"{op.name}: {len(results)} results of {len(op.results)}")
         for old, new in zip(op.results, results, strict=True):
-            if new.type != old.type:
+            if new.type != old.type and not self._stretched:
                 raise AssertionError(f"{op.name}: lowered to {new.type}; need {old.type}")
             self.values[old] = new
 
@@ -288,6 +296,31 @@ class ToNn(Conversion):
             if op is not end:
                 self.convert(op)
         return [self.values[each] for each in end.operands]
+
+    def applied(self, region: Region, arguments: Sequence[SSAValue]) -> list[SSAValue]:
+        """What a region on single elements makes of whole tensors, element by element.
+
+        Args:
+            arguments: values of nn, whose shapes broadcast with each other.
+        """
+        for op in region.block.ops:
+            if op.name not in self.on_elements:
+                raise self.unsupported(f"{op.name} in a region", "functions of elements are")
+        self._stretched += 1
+        try:
+            return self.lower_block(region.block, arguments)
+        finally:
+            self._stretched -= 1
+
+    def tried(self, region: Region, arguments: Sequence[ToNnArray]) -> list[ToNnArray]:
+        """The arrays that a region on single elements makes of arrays, element by element."""
+        with self.into(Block()):
+            given = [self.add(nn.ConstantOp(each)) for each in arguments]
+            added, self._added = self._added, []
+            found = [self.known(each) for each in self.applied(region, given)]
+            self._added = added
+        shape = np.broadcast_shapes(*(each.shape for each in arguments))
+        return [np.broadcast_to(each, shape) for each in found if each is not None]
 
     def region(self, old: Region, types: Sequence[Attribute] | None = None) -> RegionInProgress:
         """A region of nn whose block takes values of the types of another region's arguments.

@@ -7,7 +7,7 @@ from math import inf, pi
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerType, i1, i32
+from xdsl.dialects.builtin import IntegerType, Signedness, f32, f64, i1, i32
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import nn, stablehlo
@@ -15,6 +15,9 @@ from ...dialects.dtypes import element_type, numpy_dtype
 from ...ir.support.number_kinds import is_floating
 from .conversion import Lower, ToNn
 from .integers import divided, remainder
+
+UINT32 = IntegerType(32, Signedness.UNSIGNED)
+"""Unsigned integers of 32 bits."""
 
 Unary = Callable[[SSAValue], Any]
 Binary = Callable[[SSAValue, SSAValue], Any]
@@ -197,6 +200,42 @@ def element_like(dtype: np.dtype[Any], *, signed: bool) -> Attribute:
     return element_type(np.dtype(f"{'i' if signed else 'u'}{dtype.itemsize}"))
 
 
+def _reduce_precision(op: stablehlo.ReducePrecisionOp, new: ToNn) -> Sequence[SSAValue]:
+    """A float rounded to fewer bits, by arithmetic with the bits of a float32.
+
+    What is too large becomes infinite, and what is too small 0, with the sign that it had.
+    """
+    given = new.value(op.operand)
+    if nn.element_of(given) == f64:
+        raise new.unsupported("f64", "f32 and narrower floats are")
+    exponent, mantissa = op.exponent_bits.value.data, op.mantissa_bits.value.data
+    value = new.cast(given, f32)
+    bits = new.add(nn.BitCastOp(value, UINT32))
+
+    def word(number: int) -> SSAValue:
+        return new.number(number, bits)
+
+    left, found = 23 - mantissa, bits
+    if left > 0:
+        low = new.add(nn.BitwiseAndOp(new.add(nn.ShiftRightOp(bits, word(left))), word(1)))
+        half = new.add(nn.AddOp(low, word((1 << left - 1) - 1)))
+        found = new.add(nn.AddOp(bits, half))
+        found = new.add(nn.BitwiseAndOp(found, word(0xFFFFFFFF ^ (1 << left) - 1)))
+    if exponent < 8:
+        sign = new.add(nn.BitwiseAndOp(bits, word(1 << 31)))
+        size = new.add(nn.BitwiseAndOp(found, word(0xFF << 23)))
+        # The exponents of the narrower float are those around that of 1.
+        reach = (1 << exponent - 1) - 1
+        above = new.add(nn.GreaterOp(size, word(127 + reach << 23)))
+        below = new.add(nn.LessEqualOp(size, word(127 - reach << 23)))
+        infinite = new.add(nn.BitwiseOrOp(sign, word(0xFF << 23)))
+        found = new.add(nn.SelectOp(above, infinite, found))
+        found = new.add(nn.SelectOp(below, sign, found))
+    rounded = new.add(nn.BitCastOp(found, f32))
+    is_number = new.add(nn.EqualOp(value, value))
+    return [new.cast(new.add(nn.SelectOp(is_number, rounded, value)), nn.element_of(given))]
+
+
 # Comparisons and choices
 
 COMPARISONS: Mapping[str, Binary] = {
@@ -290,6 +329,7 @@ TABLE: Mapping[str, Lower] = {
     "stablehlo.multiply": _binary(nn.MulOp, nn.LogicalAndOp),
     "stablehlo.or": _binary(nn.BitwiseOrOp, nn.LogicalOrOp),
     "stablehlo.power": _binary(nn.PowOp),
+    "stablehlo.reduce_precision": _reduce_precision,
     "stablehlo.remainder": _built(remainder),
     "stablehlo.shift_left": _binary(nn.ShiftLeftOp),
     "stablehlo.shift_right_arithmetic": _shift_right(signed=True),

@@ -11,8 +11,12 @@ from . import (
     control_flow,
     elementwise,
     indexed,
+    normalise,
     ordering,
+    products,
+    reductions,
     shapes,
+    windows,
 )
 from .conversion import Lower
 
@@ -23,8 +27,12 @@ FAMILIES = (
     control_flow,
     elementwise,
     indexed,
+    normalise,
     ordering,
+    products,
+    reductions,
     shapes,
+    windows,
 )
 """The files of the families. Each has a TABLE."""
 
@@ -34,8 +42,5 @@ TABLE: Mapping[str, Lower] = {
 """What lowers each operation, by name: a function that adds operations of nn for it, and returns
 the values of nn that its results are."""
 
-ENDS = frozenset({"func.return", "stablehlo.return"})
-"""The operations that end blocks. They are lowered with what is around them."""
-
-PASSED = frozenset({"builtin.module", "func.func", "nn.state"})
-"""The operations that hold others or that nn has too."""
+ON_ELEMENTS = frozenset({*elementwise.TABLE, "stablehlo.constant", "func.call", "stablehlo.return"})
+"""The operations that regions on single elements may have, to be lowered for whole tensors."""

@@ -40,8 +40,8 @@ def read_stablehlo(model: Any, reading: Reading) -> ModuleOp:
     Raises InputError for a damaged program, and UnsupportedError for what abele does not lower.
     """
     module = _parsed(model, reading.place)
-    _check_registered(module, reading.place)
     _tidy(module, reading.place)
+    _check_registered(module, reading.place)
     for op in module.walk():
         _check(op, reading.place)
     return module
@@ -197,6 +197,10 @@ def _hold_large_constants(module: ModuleOp) -> None:
     """Let blobs hold large constants, so that dumps and comparisons do not write them out."""
     for op in module.walk():
         if isinstance(op, stablehlo.ConstantOp) and not isinstance(op.value, BlobAttr):
-            array = op.array
+            try:
+                array = op.array
+            except ValueError:
+                # The check of the operation says which type it is.
+                continue
             if array.size > stablehlo.MOST_NUMBERS and any(array.strides):
                 op.properties["value"] = BlobAttr(Blob(array))
