@@ -65,7 +65,7 @@ class ToNn(Conversion):
         self,
         table: Mapping[str, Lower],
         functions: Mapping[str, func.FuncOp],
-        on_elements: Collection[str],
+        on_elements: Collection[str] = (),
     ) -> None:
         super().__init__(Patterns(), "nn")
         self.table = table
