@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..ir.support.arrays import Array
     from .driver.compile import compile_model
     from .driver.executable import Executable
+    from .driver.from_jax import from_jax
     from .driver.from_torch import from_torch
     from .driver.session import Session
     from .driver.training import Training
@@ -27,6 +28,7 @@ _HOME = {
     "Session": "driver.session",
     "Training": "driver.training",
     "compile_model": "driver.compile",
+    "from_jax": "driver.from_jax",
     "from_torch": "driver.from_torch",
     "load_report": "views.report.load",
     "quantise": "quantising.quantise",
@@ -52,6 +54,7 @@ __all__ = [
     "Session",
     "Training",
     "compile_model",
+    "from_jax",
     "from_torch",
     "load_report",
     "quantise",

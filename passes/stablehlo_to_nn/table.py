@@ -16,6 +16,7 @@ from . import (
     products,
     reductions,
     shapes,
+    states,
     windows,
 )
 from .conversion import Lower
@@ -32,6 +33,7 @@ FAMILIES = (
     products,
     reductions,
     shapes,
+    states,
     windows,
 )
 """The files of the families. Each has a TABLE."""

@@ -19,6 +19,7 @@ from .stablehlo.front_end import STABLEHLO
 if TYPE_CHECKING:
     import onnx
 
+    from .stablehlo.in_memory import StableHloModel
     from .uses import Use
 
 with deferred(__name__):
@@ -31,7 +32,7 @@ with deferred(__name__):
     from .stablehlo.forms import is_stablehlo
 
 
-Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
+Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto | StableHloModel"
 """Models that can be compiled: the path of a file of a front end, or a model in memory."""
 
 

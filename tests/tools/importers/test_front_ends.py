@@ -117,7 +117,7 @@ def test_a_front_end_is_found_by_the_longest_suffix(notes: FrontEnd):
     assert front_end_of(Path("x.notes")) is notes
     assert front_end_of(relu()) is ONNX
     assert front_end_of(3) is None
-    own = (".onnx", ".pt2", ".prototxt", ".stablehlo", ".mlir")
+    own = (".onnx", ".pt2", ".prototxt", ".stablehlo", ".mlirbc", ".mlir")
     assert suffixes() == (*own, ".notes", ".more.notes")
 
 
@@ -125,7 +125,10 @@ def test_messages_list_the_front_ends_of_extensions(notes: FrontEnd):
     with pytest.raises(InputError, match=r"^x\.doc: unknown kind of file; need \.onnx, .*\.notes"):
         found_front_end("x.doc")
     remove_entries("a test")
-    own = r"unknown kind of file; need \.onnx, \.pt2, \.prototxt, \.stablehlo, \.mlir or \.abele$"
+    own = (
+        r"unknown kind of file; need \.onnx, \.pt2, \.prototxt, \.stablehlo, \.mlirbc, \.mlir or "
+        r"\.abele$"
+    )
     with pytest.raises(InputError, match=own):
         compile_model("x.doc")
 

@@ -1,16 +1,19 @@
 """The forms in which a program of StableHLO is stored: generic text, pretty text and bytecode.
 
-abele reads generic text itself. The other two are turned into it by jaxlib, where it is installed.
+abele reads generic text itself, and the other two through jaxlib.
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from ....ir.support.errors import InputError
+from .print_generic import BYTECODE, bytecode_of
+from .through_jaxlib import by_jaxlib
 
-BYTECODE = b"ML\xefR"
-"""The first bytes of a file of MLIR's bytecode."""
+FLAT = 64
+"""The bytes at the beginning of a FlatBuffer that have a 0 among them, as no text does."""
 
 _NAMED = re.compile(rb"\b(?:stablehlo|chlo|vhlo)\.[a-z]")
 """An operation or an attribute of StableHLO."""
@@ -20,40 +23,33 @@ _PRETTY = re.compile(
 )
 """A line that only MLIR's own parser reads."""
 
-HOW_TO_PRINT = (
-    'python -c "import sys; from jax._src.interpreters import mlir; from jaxlib.mlir import ir; '
-    "c = mlir.make_ir_context(); m = ir.Module.parse(open(sys.argv[1], 'rb').read(), c); "
-    'print(m.operation.get_asm(print_generic_op_form=True, enable_debug_info=True))" '
-)
-"""The command that prints generic form, before the name of a file."""
-
 
 def is_stablehlo(data: bytes) -> bool:
     """Whether the bytes of a file are a program of StableHLO."""
-    return data.startswith(BYTECODE) or _NAMED.search(data) is not None
+    return is_bytecode(data) or _NAMED.search(data) is not None
 
 
-def generic_text(data: bytes, place: str) -> str:
+def is_bytecode(data: bytes) -> bool:
+    """Whether data are MLIR's bytecode, or the FlatBuffer of jax.export, which holds some."""
+    return data.startswith(BYTECODE) or (b"\0" in data[:FLAT] and bool(bytecode_of(data)))
+
+
+def generic_text(data: bytes, place: str, file: Path | None = None) -> str:
     """The generic text of a program in any form.
 
     Raises InputError for a form that needs jaxlib where it is not installed.
 
     Args:
         place: the program's name in messages.
+        file: the file that has the data; None if none has.
     """
-    if data.startswith(BYTECODE):
-        return _by_jaxlib(data, place, "bytecode")
+    if is_bytecode(data):
+        return by_jaxlib(data, place, "bytecode of MLIR", file)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"{place}:{line}: byte 0x{data[error.start]:02x} is not UTF-8") from None
-    return _by_jaxlib(data, place, "pretty text") if _PRETTY.search(text) else text
-
-
-def _by_jaxlib(data: bytes, place: str, form: str) -> str:
-    """The generic text of a program, printed by jaxlib."""
-    raise InputError(
-        f"{place}: {form} of StableHLO; abele reads its generic form, which jax prints: "
-        f"{HOW_TO_PRINT}{place} > generic.mlir"
-    )
+    if _PRETTY.search(text):
+        return by_jaxlib(data, place, "StableHLO in MLIR's pretty form", file)
+    return text

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ArrayAttr, Builtin, DictionaryAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, Builtin, StringAttr
 from xdsl.dialects.func import Func, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation
 
@@ -16,6 +16,7 @@ from ....dialects.blob_attr import BlobAttr
 from ....dialects.levels import SOURCE_DIALECTS, load_dialect
 from ....ir.blob import Blob
 from ....ir.provenance import named, place
+from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ....ir.text import parse_module
 from ....ir.upstream import Context, ModuleOp, UnregisteredOp, VerifyException
@@ -26,7 +27,9 @@ from ..errors import UnsupportedError
 from ..front_end import Reading
 from ..uses import Use, Used, gathered, several_refused
 from .forms import generic_text
-from .names import name_all, parts_of, short_name
+from .in_memory import model_in_memory
+from .names import name_all, parts_of
+from .weights import hold_weights
 
 ADVICE = "--list-ops shows all operations"
 
@@ -39,17 +42,19 @@ def read_stablehlo(model: Any, reading: Reading) -> ModuleOp:
 
     Raises InputError for a damaged program, and UnsupportedError for what abele does not lower.
     """
-    module = _parsed(model, reading.place)
-    _tidy(module, reading.place)
+    module, weights = _parsed(model, reading.place)
+    main = _tidy(module, reading.place)
     _check_registered(module, reading.place)
     for op in module.walk():
         _check(op, reading.place)
+    given = () if reading.weights is None else reading.weights.arrays
+    hold_weights(module, main, weights, given, reading.place)
     return module
 
 
 def uses_of(model: Any, reading: Reading) -> tuple[list[Use], str]:
     """The operations of a program, and why some could not be checked: "" if all were."""
-    module = _parsed(model, reading.place)
+    module, _ = _parsed(model, reading.place)
     _tidy(module, reading.place)
     unknown = {id(op) for op in _unregistered(module)}
     problem = ""
@@ -73,13 +78,17 @@ def uses_of(model: Any, reading: Reading) -> tuple[list[Use], str]:
 # Parsing
 
 
-def _parsed(model: Any, place: str) -> ModuleOp:
-    """The module of a file."""
+def _parsed(model: Any, place: str) -> tuple[ModuleOp, Mapping[str, Array]]:
+    """The module of a file or of a model in memory, and the values of some of its arguments."""
+    if not isinstance(model, str | os.PathLike):
+        found = model_in_memory(model)
+        return parse_stablehlo(found.text, place), found.weights
+    file = Path(cast("str | os.PathLike[str]", model))
     try:
-        data = Path(cast("str | os.PathLike[str]", model)).read_bytes()
+        data = file.read_bytes()
     except OSError as error:
         raise InputError(f"{place}: cannot be read: {error.strerror}") from None
-    return parse_stablehlo(generic_text(data, place), place)
+    return parse_stablehlo(generic_text(data, place, file), place), {}
 
 
 def parse_stablehlo(text: str, place: str) -> ModuleOp:
@@ -129,8 +138,11 @@ def _check(op: Operation, where: str) -> None:
 # What abele's programs have
 
 
-def _tidy(module: ModuleOp, where: str) -> None:
-    """Give operations and arguments their names, and drop what says nothing to abele."""
+def _tidy(module: ModuleOp, where: str) -> FuncOp:
+    """Give operations and arguments their names, and drop what says nothing to abele.
+
+    Returns the function that a run begins in.
+    """
     functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
     main = _entry(functions, where)
     module.attributes.clear()
@@ -153,6 +165,7 @@ def _tidy(module: ModuleOp, where: str) -> None:
         if isinstance(end, ReturnOp):
             end.location = each.location
     _hold_large_constants(module)
+    return main
 
 
 _KEPT = ("arg_names", "result_names")
@@ -180,7 +193,7 @@ def _result_names(function: FuncOp) -> list[str]:
     attributes = function.res_attrs
     if attributes is None:
         return [""] * len(function.function_type.outputs)
-    return [_text(each.data.get(RESULT)) for each in cast("ArrayAttr[DictionaryAttr]", attributes)]
+    return [_text(each.data.get(RESULT)) for each in attributes]
 
 
 def _text(attribute: Attribute | None) -> str:
@@ -189,7 +202,7 @@ def _text(attribute: Attribute | None) -> str:
 
 def _set_names(function: FuncOp, attribute: str, names: Sequence[str], default: str) -> None:
     taken = Names()
-    found = [taken.unique(short_name(name) or f"{default}{i}") for i, name in enumerate(names)]
+    found = [taken.unique(name or f"{default}{i}") for i, name in enumerate(names)]
     function.attributes[attribute] = ArrayAttr(map(StringAttr, found))
 
 

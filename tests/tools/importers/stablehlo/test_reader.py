@@ -92,13 +92,3 @@ def test_a_broken_operation_is_refused_with_its_line(net: Path):
     )
     with pytest.raises(InputError, match=r"net\.py:8:6.*axis 0 has 3 elements"):
         read_stablehlo(net, reading())
-
-
-@pytest.mark.parametrize(
-    "data",
-    [b"ML\xefR\x01StableHLO", b"module @jit { func.func public @main() { stablehlo.return } }"],
-)
-def test_other_forms_are_refused_with_the_command_that_prints_generic_text(net: Path, data: bytes):
-    net.write_bytes(data)
-    with pytest.raises(InputError, match=r"print_generic_op_form.*net\.mlir"):
-        read_stablehlo(net, reading())

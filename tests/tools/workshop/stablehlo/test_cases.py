@@ -1,0 +1,83 @@
+"""Cases of conformance suites of StableHLO, and what becomes of them."""
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from abele.tools.workshop.stablehlo.cases import Case, Tolerance, Verdict, judge
+
+
+def text(operation: str, kind: str = "tensor<3xf32>") -> str:
+    return f"""
+"builtin.module"() ({{
+  "func.func"() <{{function_type = ({kind}) -> {kind}, sym_name = "main"}}> ({{
+  ^bb0(%arg0: {kind} loc("x")):
+    %0 = "{operation}"(%arg0) : ({kind}) -> {kind}
+    "func.return"(%0) : ({kind}) -> ()
+  }}) : () -> ()
+}}) : () -> ()
+"""
+
+
+X = np.array([1, -2, 4], np.float32)
+NEGATED = Case("case", "group", text("stablehlo.negate"), [X], [-X], [Tolerance(1e-6, 1e-6)])
+
+
+def apart(by: float) -> Case:
+    return replace(NEGATED, expected=[-X + np.array([0, by, 0], np.float32)])
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict", "why"),
+    [
+        (NEGATED, "passed", ""),
+        (apart(2e-6), "passed", ""),
+        # A step of the largest element, 4, is 4.8e-7.
+        (replace(apart(4e-7), tolerances=[Tolerance()]), "near", "1 of 3 elements differ"),
+        (apart(1e-5), "wrong", "1 of 3 elements differ"),
+        (replace(NEGATED, expected=[np.full(3, np.nan, np.float32)]), "wrong", "3 of 3 elements"),
+        (replace(NEGATED, expected=[X[:2]]), "wrong", "output 0: float32[3]; need float32[2]"),
+        (replace(NEGATED, expected=[-X.astype(np.float64)]), "wrong", "output 0: float32[3]; need"),
+        (replace(NEGATED, expected=[], tolerances=[]), "wrong", "1 outputs; need 0"),
+        (replace(NEGATED, text=text("stablehlo.own")), "refused", "stablehlo.own is not supported"),
+        (replace(NEGATED, inputs=[]), "crashed", "ValueError: zip()"),
+    ],
+)
+def test_a_case_is_judged_by_its_outputs(case: Case, verdict: str, why: str):
+    found = judge(case)
+    assert found.verdict == verdict
+    assert why in found.why
+
+
+@pytest.mark.parametrize(("steps", "verdict"), [(1, "near"), (2, "near"), (3, "wrong")])
+def test_floats_of_16_bits_may_be_two_steps_apart(steps: int, verdict: str):
+    x = np.array([1, -2, 4], ml_dtypes.bfloat16)
+    expected = (-x.astype(np.float32)).astype(ml_dtypes.bfloat16)
+    expected.view(np.int16)[1] += steps
+    name = text("stablehlo.negate", "tensor<3xbf16>")
+    assert judge(Case("case", "group", name, [x], [expected], [Tolerance()])).verdict == verdict
+
+
+def test_a_refused_case_may_pass_with_constants():
+    refused = replace(NEGATED, text=text("stablehlo.own"), bound=NEGATED)
+    assert judge(refused).verdict == "bound"
+    assert judge(replace(refused, bound=apart(1))).verdict == "wrong"
+    assert judge(replace(refused, bound=replace(refused, bound=None))).verdict == "refused"
+
+
+@pytest.mark.parametrize(
+    ("why", "operation"),
+    [
+        ("stablehlo.sort at sort (f.py:1): more than one key is not supported", "stablehlo.sort"),
+        (
+            "stablehlo.custom_call at svd: @lapack_sgesdd is not",
+            "stablehlo.custom_call @lapack_sgesdd",
+        ),
+        ("node 'x': chlo.lgamma is not supported", "chlo.lgamma"),
+        ("it does not fit", "other"),
+    ],
+)
+def test_a_refusal_names_an_operation(why: str, operation: str):
+    assert Verdict("case", "group", "refused", why).operation == operation

@@ -1,0 +1,213 @@
+"""A case of a conformance suite, and the result of one."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from time import perf_counter
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....ir.support.errors import DoesNotFit, InputError
+from ....ir.support.number_kinds import is_floating
+from ...driver.compile import compile_model
+from ...driver.onnx_backend import TARGET
+from ...importers.stablehlo.in_memory import StableHloModel
+
+Array = NDArray[Any]
+
+VERDICTS = ("passed", "near", "bound", "refused", "wrong", "crashed")
+"""The results of a case. near: passed, because of STEPS or of the largest element's rounding.
+bound: passed, with constants in place of inputs. crashed: an exception that is no message to the
+user, or SECONDS without a result."""
+
+PASSED = ("passed", "near", "bound")
+
+STEPS = 2
+"""The steps of a 16-bit float that two results may be apart."""
+
+SECONDS = 120
+"""The most seconds of a case."""
+
+MOST_WHY = 400
+"""The most characters of a reason that are kept."""
+
+OPERATION = re.compile(r"\b(?:stablehlo|chlo|mhlo|func|sdy)\.\w+")
+
+CUSTOM_CALL = re.compile(r"@\w+")
+
+
+class Tolerance(NamedTuple):
+    """The largest difference from an expected element, absolute and relative to it."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A module of StableHLO with inputs and expected outputs.
+
+    Attributes:
+        name: unique in its suite.
+        group: of the report.
+        text: of the module, in the generic form.
+        inputs, expected: arrays in the order of the arguments and results of @main.
+        tolerances: of the outputs.
+        bound: the same case with inputs turned into constants, if there is one.
+    """
+
+    name: str
+    group: str
+    text: str
+    inputs: Sequence[Array]
+    expected: Sequence[Array]
+    tolerances: Sequence[Tolerance]
+    bound: Case | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result of one case.
+
+    Attributes:
+        why: the message, if it did not pass.
+        seconds: of compiling and running.
+    """
+
+    name: str
+    group: str
+    verdict: str
+    why: str = ""
+    seconds: float = 0.0
+
+    @property
+    def operation(self) -> str:
+        """The operation that the message names; "other" if it names none."""
+        found = OPERATION.search(self.why)
+        if found is None:
+            return "other"
+        target = CUSTOM_CALL.search(self.why) if found[0].endswith("custom_call") else None
+        return found[0] + (f" {target[0]}" if target else "")
+
+
+def judge(case: Case) -> Verdict:
+    """Compile and run one case, and compare its outputs. Take constants if it is refused."""
+    found = _judged(case)
+    if found.verdict != "refused" or case.bound is None:
+        return found
+    again = _judged(case.bound)
+    if again.verdict in PASSED:
+        return replace(again, verdict="bound", why=found.why)
+    return found if again.verdict == "refused" else again
+
+
+def _judged(case: Case) -> Verdict:
+    start = perf_counter()
+
+    def verdict(kind: str, why: str = "") -> Verdict:
+        seconds = round(perf_counter() - start, 3)
+        return Verdict(case.name, case.group, kind, why[:MOST_WHY], seconds)
+
+    try:
+        with limited(SECONDS), np.errstate(all="ignore"):
+            exe = compile_model(StableHloModel(case.text), TARGET, cache=False)
+            names = [each.name for each in exe.inputs]
+            found = exe.run(dict(zip(names, case.inputs, strict=True)))
+            results = [found[each.name] for each in exe.outputs]
+    except (InputError, DoesNotFit, NotImplementedError) as error:
+        return verdict("refused", str(error))
+    except Exception as error:
+        return verdict("crashed", f"{type(error).__name__}: {error}")
+    return verdict(*compared(results, case.expected, case.tolerances))
+
+
+@contextmanager
+def limited(seconds: int) -> Generator[None]:
+    """Raise TimeoutError in the main thread after some seconds."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        raise TimeoutError(f"more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def compared(
+    found: Sequence[Array], expected: Sequence[Array], tolerances: Sequence[Tolerance]
+) -> tuple[str, str]:
+    """The verdict on outputs, and why."""
+    if len(found) != len(expected):
+        return "wrong", f"{len(found)} outputs; need {len(expected)}"
+    verdict, why = "passed", ""
+    for i, (mine, other, allowed) in enumerate(zip(found, expected, tolerances, strict=True)):
+        if (mine.shape, mine.dtype) != (other.shape, other.dtype):
+            kinds = [f"{each.dtype.name}{list(each.shape)}" for each in (mine, other)]
+            return "wrong", f"output {i}: {kinds[0]}; need {kinds[1]}"
+        problem = _difference(mine, other, allowed)
+        if problem and not (within_steps(mine, other) or within_rounding(mine, other)):
+            return "wrong", f"output {i}: {problem}"
+        if problem:
+            verdict, why = "near", f"output {i}: {problem}"
+    return verdict, why
+
+
+def _difference(found: Array, expected: Array, allowed: Tolerance) -> str:
+    """How two arrays of one shape and element type differ beyond a tolerance; "" if they do not."""
+    if not is_floating(found.dtype):
+        apart = found != expected
+        worst = ""
+    else:
+        mine, other = found.astype(np.float64), expected.astype(np.float64)
+        same = (mine == other) | (np.isnan(mine) & np.isnan(other))
+        with np.errstate(all="ignore"):
+            error = np.where(same, 0.0, np.abs(mine - other))
+            apart = ~same & ~(error <= allowed.absolute + allowed.relative * np.abs(other))
+        worst = f", by at most {np.nanmax(error, initial=0.0):.3g}"
+    if not apart.any():
+        return ""
+    first = tuple(int(i) for i in np.argwhere(apart)[0])
+    return (
+        f"{int(apart.sum())} of {apart.size} elements differ{worst}; the first is at {first}: "
+        f"{found[first]}, expected {expected[first]}"
+    )
+
+
+def within_steps(found: Array, expected: Array) -> bool:
+    """Whether two arrays of 16-bit floats are at most STEPS apart; NaN is 0 steps from NaN."""
+    if not is_floating(found.dtype) or found.dtype.itemsize != np.dtype(np.int16).itemsize:
+        return False
+    nans = [np.isnan(each.astype(np.float32)) for each in (found, expected)]
+    steps = np.abs(_position(found) - _position(expected))
+    return bool((np.where(nans[0], 0, steps)[nans[0] == nans[1]] <= STEPS).all()) and bool(
+        (nans[0] == nans[1]).all()
+    )
+
+
+def _position(array: Array) -> NDArray[np.int64]:
+    """The position of each 16-bit float in the order of all, from 0 for both zeros."""
+    bits = np.ascontiguousarray(array).view(np.int16).astype(np.int64)
+    return np.where(bits < 0, -(bits & 0x7FFF), bits)
+
+
+def within_rounding(found: Array, expected: Array) -> bool:
+    """Whether outputs of float32 are apart by at most a step of their largest finite element."""
+    if found.dtype != np.float32:
+        return False
+    finite = np.isfinite(expected)
+    with np.errstate(all="ignore"):
+        same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+        step = np.spacing(np.abs(expected[finite]).max(initial=0))
+        return bool((same | (np.abs(found - expected) <= step)).all())

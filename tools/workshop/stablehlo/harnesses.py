@@ -1,0 +1,90 @@
+"""JAX's own cases of its primitives, which are part of its package (internal_test_util)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ....ir.support.errors import InputError
+from ...driver.from_jax import from_jax
+from .cases import Array, Case, Tolerance
+
+TYPES = ("float32", "float16", "bfloat16", "int32", "bool")
+"""The element types of the cases that count."""
+
+MORE_TYPES = ("int8", "int16", "uint8", "uint16", "uint32")
+"""Other types that abele computes in, and JAX has without float64."""
+
+SEED = 0
+
+
+@lru_cache(maxsize=1)
+def harnesses() -> Sequence[Any]:
+    """All cases of JAX, in its order. Raises InputError where JAX or absl-py is not installed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = import_module("jax._src.internal_test_util.test_harnesses")
+    except ImportError as error:
+        raise InputError(
+            f"JAX's harnesses need jax and absl-py: pip install 'abele[jax]' absl-py: {error}"
+        ) from None
+    return module.all_harnesses
+
+
+def numbers(types: Sequence[str]) -> list[int]:
+    """The positions of the cases of some element types that JAX runs on a CPU."""
+    return [
+        i
+        for i, each in enumerate(harnesses())
+        if np.dtype(each.dtype).name in types and each.filter("cpu")
+    ]
+
+
+def label(number: int) -> tuple[str, str]:
+    """The name and the group of a case."""
+    harness = harnesses()[number]
+    return harness.fullname, harness.group_name
+
+
+def case(number: int) -> Case:
+    """A case with the inputs that JAX's generator draws, and JAX's results on the CPU.
+
+    Raises NotImplementedError for a case that JAX itself cannot lower or run.
+    """
+    jax = import_module("jax")
+    tolerances = import_module("jax._src.public_test_util").default_tolerance()
+    name, group = label(number)
+    harness = harnesses()[number]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arguments = harness.dyn_args_maker(np.random.RandomState(SEED))
+        arguments = jax.tree.map(jax.numpy.asarray, list(arguments))
+        try:
+            model = from_jax(harness.dyn_fun, *arguments)
+            results = jax.jit(harness.dyn_fun)(*arguments)
+        except Exception as error:
+            raise NotImplementedError(f"jax: {type(error).__name__}: {error}") from None
+    expected = [_array(each) for each in jax.tree.leaves(results)]
+    allowed = [float(tolerances[each.dtype]) for each in expected]
+    return Case(
+        name,
+        group,
+        model.text,
+        [_array(each) for each in jax.tree.leaves(arguments)],
+        expected,
+        [Tolerance(each, each) for each in allowed],
+    )
+
+
+def _array(value: Any) -> Array:
+    """The array of a leaf; of keys of random numbers, that of their bits."""
+    jax = import_module("jax")
+    if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+        value = jax.random.key_data(value)
+    return np.asarray(value)
