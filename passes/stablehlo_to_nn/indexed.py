@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import nn, stablehlo
 from .conversion import Lower, ToNn
+from .regions import combiner_of
 from .windows_at_indices import Windows, gathered, scattered, sliced_at, updated_at
 
 
@@ -59,18 +59,6 @@ def _scatter(op: stablehlo.ScatterOp, new: ToNn) -> Sequence[SSAValue]:
     return results
 
 
-COMBINERS: Mapping[str, str] = {
-    "stablehlo.add": "sum",
-    "stablehlo.multiply": "prod",
-    "stablehlo.maximum": "max",
-    "stablehlo.minimum": "min",
-}
-"""The combiner of nn.update for each operation that merges an element with an update."""
-
-OF_TRUTHS: Mapping[str, str] = {**COMBINERS, "stablehlo.or": "max", "stablehlo.and": "min"}
-"""The same for truth values."""
-
-
 def _combiners(op: stablehlo.ScatterOp, new: ToNn) -> list[tuple[str, bool]]:
     """How each tensor is merged with its updates, and whether these are negated first.
 
@@ -82,31 +70,24 @@ def _combiners(op: stablehlo.ScatterOp, new: ToNn) -> list[tuple[str, bool]]:
     found: list[tuple[str, bool]] = []
     for i, value in enumerate(end.operands):
         old, update = block.args[i], block.args[count + i]
-        made = value.owner
-        if value is update:
-            found.append(("last", False))
-        elif value is old:
-            found.append(("first", False))
-        elif isinstance(made, Operation) and made.name == "stablehlo.subtract":
-            if tuple(made.operands) != (old, update):
-                raise _refused(new)
-            found.append(("sum", True))
-        elif isinstance(made, Operation) and {*made.operands} == {old, update}:
-            is_truth = nn.element_of(value) == i1
-            combiner = (OF_TRUTHS if is_truth else COMBINERS).get(made.name)
-            if combiner is None:
-                raise _refused(new, made.name)
+        combiner, made = combiner_of(op.update_computation, i), value.owner
+        if value is update or value is old:
+            found.append(("last" if value is update else "first", False))
+        elif combiner is not None:
             found.append((combiner, False))
+        elif isinstance(made, Operation) and (made.name, *made.operands) == (
+            "stablehlo.subtract",
+            old,
+            update,
+        ):
+            found.append(("sum", True))
         else:
-            raise _refused(new)
+            raise new.unsupported(
+                "merging by this region",
+                "need the update, or one of add, subtract, multiply, maximum, minimum, and of "
+                "truth values also and, or",
+            )
     return found
-
-
-def _refused(new: ToNn, name: str = "") -> Exception:
-    what = f"merging by {name}" if name else "merging by several operations"
-    return new.unsupported(
-        what, "need the update, or one of add, subtract, multiply, maximum, minimum"
-    )
 
 
 def _dynamic_slice(op: stablehlo.DynamicSliceOp, new: ToNn) -> Sequence[SSAValue]:

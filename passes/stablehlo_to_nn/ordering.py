@@ -1,16 +1,17 @@
-"""Sorts by any comparison that is a lexicographic order, and the largest elements of rows.
+"""Sorts, and the largest elements of rows.
 
 nn sorts by one key, and keeps the order of equal elements. A sort by several keys sorts by the last
-key first.
+key first. A comparison that is no order by keys is made of all pairs of elements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import i1, i8
+from xdsl.dialects.builtin import i1, i8, i32
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import chlo, nn, stablehlo
@@ -18,6 +19,10 @@ from ...ir.support.number_kinds import is_floating
 from .conversion import Lower, ToNn
 from .elementwise import in_total_order
 from .integers import dtype_of
+
+MOST_PAIRS = 1 << 22
+"""The most pairs of elements that a sort by any comparison compares. Assumed: more take too much
+memory."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,7 @@ def _sort(op: stablehlo.SortOp, new: ToNn) -> Sequence[SSAValue]:
     operands, axis = new.operands(op), op.axis
     keys = _keys(op.comparator.block)
     if keys is None:
-        raise new.unsupported(
-            "an order by this comparison", "need comparisons of operands, one after another"
-        )
+        return _by_counting(op, new, operands, axis)
     (first, *others) = keys
     plain = not first.total and first.operand == 0
     if len(operands) == 1 and not others and plain:
@@ -62,6 +65,43 @@ def _comparable(new: ToNn, value: SSAValue, *, total: bool) -> SSAValue:
     if nn.element_of(value) == i1:
         return new.cast(value, i8)
     return in_total_order(new, value) if total and is_floating(dtype_of(value)) else value
+
+
+def _by_counting(
+    op: stablehlo.SortOp, new: ToNn, operands: Sequence[SSAValue], axis: int
+) -> list[SSAValue]:
+    """A sort by any comparison: each element goes to the number of those that come before it.
+
+    Neither of two elements comes before the other, by the comparison, if both or none do; then the
+    first one comes first.
+    """
+    shape = nn.shape_of(operands[0])
+    size, rank = shape[axis], len(shape)
+    if prod(shape) * size > MOST_PAIRS:
+        raise new.unsupported(
+            f"an order by this comparison of {size} elements",
+            f"need comparisons of operands, one after another, or at most {MOST_PAIRS} pairs",
+        )
+    around = [n for a, n in enumerate(shape) if a != axis]
+    last = [a for a in range(rank) if a != axis] + [axis]
+    moved = [new.transpose(each, last) for each in operands]
+    here = [new.reshape(each, (*around, size, 1)) for each in moved]
+    there = [new.reshape(each, (*around, 1, size)) for each in moved]
+    # Whether the element along the last axis comes before the one along the axis before, and back.
+    (before,) = new.applied(op.comparator, _paired(there, here))
+    (after,) = new.applied(op.comparator, _paired(here, there))
+    pairs = (*around, size, size)
+    before, after = new.expand(before, pairs), new.expand(after, pairs)
+    first = new.constant(np.tri(size, k=-1, dtype=np.bool_))
+    comes = new.select(new.add(nn.EqualOp(before, after)), new.expand(first, pairs), before)
+    place = new.add(nn.ReduceOp(new.cast(comes, i32), "sum", [rank]))
+    made = [new.add(nn.UpdateOp(each, place, each, "last", rank - 1)) for each in moved]
+    return [new.transpose(each, [last.index(a) for a in range(rank)]) for each in made]
+
+
+def _paired(first: Sequence[SSAValue], second: Sequence[SSAValue]) -> list[SSAValue]:
+    """The arguments of a comparison: both elements of each operand, one operand after the other."""
+    return [each for pair in zip(first, second, strict=True) for each in pair]
 
 
 # What a comparison says

@@ -17,6 +17,7 @@ from ...dialects.nn.index import dims_of
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.space import AccessMap, Position, Space
 from .conversion import Lower, ToNn
+from .cumulative import cumulative
 from .elementwise import is_float
 from .regions import MERGE, combiner_of, identity_of, is_identity
 
@@ -102,6 +103,9 @@ def _reduce_window(op: stablehlo.ReduceWindowOp, new: ToNn) -> Sequence[SSAValue
     shape = nn.shape_of(op.made[0])
     if 0 in shape:
         return [new.expand(first, shape) for first in initial]
+    every = cumulative(op, new, values, initial)
+    if every is not None:
+        return every
     found: list[SSAValue | None] = []
     for i, (value, first) in enumerate(zip(values, initial, strict=True)):
         combiner = combiner_of(op.body, i)

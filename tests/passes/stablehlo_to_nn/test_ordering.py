@@ -138,26 +138,54 @@ def test_truth_values_and_inner_axes_are_sorted() -> None:
     np.testing.assert_array_equal(found[1], [[1, 0, 2], [3, 5, 4]])
 
 
+def test_any_other_comparison_compares_all_pairs() -> None:
+    # By the distance from 2; equal distances keep their order.
+    elements = ["i32", "i32"]
+    comparator = (
+        number("k", "2", "i32")
+        + "".join(
+            applied("stablehlo.subtract", [f"{side}0", "k"], "tensor<i32>", f"d{side}")
+            + applied("stablehlo.abs", [f"d{side}"], "tensor<i32>", f"m{side}")
+            for side in "ab"
+        )
+        + compared("ma", "mb", "LT", "i32", "t")
+    )
+    given = np.array([[5, 2, 0, -1], [4, 3, 1, 9]], np.int32)
+    place = np.arange(8, dtype=np.int32).reshape(2, 4)
+    for axis in (0, 1):
+        body = sort(comparator, elements, "2x4", axis)
+        found = results_of(body, *signature(elements, "2x4"), given, place)
+        order = np.argsort(abs(given - 2), axis=axis, kind="stable")
+        for made, each in zip(found, (given, place), strict=True):
+            np.testing.assert_array_equal(made, np.take_along_axis(each, order, axis))
+
+
+@pytest.mark.parametrize("direction", ["LE", "GE"])
+def test_a_comparison_that_holds_of_equal_elements_keeps_their_order(direction: str) -> None:
+    elements = ["i32", "i32"]
+    given, place = np.array([1, 0, 1, 2, 0, 1], np.int32), np.arange(6, dtype=np.int32)
+    body = sort(compared("a0", "b0", direction, "i32", "t"), elements)
+    _, order = results_of(body, *signature(elements), given, place)
+    np.testing.assert_array_equal(
+        order, np.argsort(given if direction == "LE" else -given, kind="stable")
+    )
+
+
 @pytest.mark.parametrize(
     "comparator",
     [
-        compared("a0", "a0", "LT", "i32", "t"),
-        compared("a0", "b1", "LT", "i32", "t"),
-        compared("a0", "b0", "LE", "i32", "t"),
-        compared("a0", "b0", "LT", "i32", "p")
-        + compared("a1", "b1", "LT", "i32", "q")
-        + applied("stablehlo.or", ["p", "q"], "tensor<i1>", "t"),
-        # It asks the rest where other elements are equal.
+        # An or of two orders that is no lexicographic one, and one that asks another operand.
         compared("a0", "b0", "LT", "i32", "p")
         + compared("a1", "b1", "EQ", "i32", "q")
         + compared("a1", "b1", "LT", "i32", "r")
         + applied("stablehlo.and", ["q", "r"], "tensor<i1>", "u")
         + applied("stablehlo.or", ["p", "u"], "tensor<i1>", "t"),
+        compared("a0", "b1", "LT", "i32", "t"),
     ],
 )
-def test_what_is_no_order_is_refused_by_name(comparator: str) -> None:
+def test_many_elements_by_another_comparison_are_refused_by_name(comparator: str) -> None:
     with pytest.raises(InputError, match=r"stablehlo\.sort.*an order by this comparison"):
-        lowered(sort(comparator, ["i32", "i32"]), *signature(["i32", "i32"]))
+        lowered(sort(comparator, ["i32", "i32"], "4096"), *signature(["i32", "i32"], "4096"))
 
 
 def test_the_largest_elements_come_with_their_indices() -> None:
