@@ -75,6 +75,7 @@ from .shapes import (
     SliceOp,
     TransposeOp,
 )
+from .sized import SIZED
 
 STABLEHLO = Dialect(
     "stablehlo",
@@ -85,6 +86,7 @@ STABLEHLO = Dialect(
         *PRODUCTS,
         *REDUCTIONS,
         *INDEXED,
+        *SIZED,
         *NORMALISE,
         *RANDOM,
         *CONTROL,

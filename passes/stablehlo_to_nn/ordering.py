@@ -6,9 +6,9 @@ key first. A comparison that is no order by keys is made of all pairs of element
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import isnan, prod
 
 import numpy as np
 from xdsl.dialects.builtin import i1, i8, i32
@@ -174,12 +174,10 @@ def _argument(value: SSAValue, block: Block) -> tuple[int, bool] | None:
     if isinstance(value, BlockArgument) and value.owner is block:
         return value.index, True
     unknown = value.owner
-    if not isinstance(unknown, stablehlo.SelectOp) or not _is_constant(unknown.on_true, np.isnan):
+    if not isinstance(unknown, stablehlo.SelectOp) or not _is_constant(unknown.on_true, isnan):
         return None
     zero = unknown.on_false.owner
-    if not isinstance(zero, stablehlo.SelectOp) or not _is_constant(
-        zero.on_true, lambda n: bool(n == 0)
-    ):
+    if not isinstance(zero, stablehlo.SelectOp) or not _is_constant(zero.on_true, _is_zero):
         return None
     argument = zero.on_false
     if not isinstance(argument, BlockArgument) or argument.owner is not block:
@@ -194,18 +192,21 @@ def _argument(value: SSAValue, block: Block) -> tuple[int, bool] | None:
         return None
     if is_zero.comparison_direction.data != "EQ" or is_zero.lhs is not argument:
         return None
-    if not _is_constant(is_zero.rhs, lambda n: bool(n == 0)):
+    if not _is_constant(is_zero.rhs, _is_zero):
         return None
     return argument.index, False
 
 
-def _is_constant(value: SSAValue, holds: object) -> bool:
+def _is_zero(number: float) -> bool:
+    return number == 0
+
+
+def _is_constant(value: SSAValue, holds: Callable[[float], bool]) -> bool:
     """Whether a value is a constant without axes for which a test holds."""
     made = value.owner
     if not isinstance(made, stablehlo.ConstantOp) or made.array.ndim:
         return False
-    assert callable(holds)
-    return bool(holds(float(made.array)))
+    return holds(float(made.array))
 
 
 # The largest elements

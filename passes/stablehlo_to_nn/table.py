@@ -16,6 +16,7 @@ from . import (
     products,
     reductions,
     shapes,
+    sized,
     states,
     windows,
 )
@@ -33,6 +34,7 @@ FAMILIES = (
     products,
     reductions,
     shapes,
+    sized,
     states,
     windows,
 )

@@ -200,7 +200,7 @@ def scattered(
     fits: SSAValue | None = None
     if known is not None:
         given = _components(known, windows)
-        inside = ((given >= 0) & (given <= windows.limits)).all(-1)
+        inside = np.all((given >= 0) & (given <= windows.limits), axis=-1)
         found = _known_rows(np.where(inside[..., None], given, 0), windows, batch)
         rows = new.constant(found)
         if not inside.all():
