@@ -1,0 +1,20 @@
+#loc1 = loc("x")
+#loc2 = loc("w")
+"builtin.module"() <{sym_name = "jit_conv_grouped_dilated"}> ({
+  "func.func"() <{arg_attrs = [{}, {}], function_type = (tensor<1x4x7x7xf32>, tensor<6x2x3x3xf32>) -> tensor<1x6x6x7xf32>, res_attrs = [{jax.result_info = "result"}], sym_name = "main", sym_visibility = "public"}> ({
+  ^bb0(%arg0: tensor<1x4x7x7xf32> loc("x"), %arg1: tensor<6x2x3x3xf32> loc("w")):
+    %0 = "stablehlo.convolution"(%arg0, %arg1) <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>, feature_group_count = 2 : i64, lhs_dilation = array<i64: 1, 1>, padding = dense<[[2, 1], [0, 2]]> : tensor<2x2xi64>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>], rhs_dilation = array<i64: 2, 1>, window_reversal = array<i1: false, false>, window_strides = array<i64: 1, 1>}> : (tensor<1x4x7x7xf32>, tensor<6x2x3x3xf32>) -> tensor<1x6x6x7xf32> loc(#loc12)
+    "func.return"(%0) : (tensor<1x6x6x7xf32>) -> () loc(#loc11)
+  }) : () -> () loc(#loc)
+}) {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} : () -> () loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("make_programs.py":233:11 to 235:5)
+#loc4 = loc("make_programs.py":436:15 to :42)
+#loc5 = loc("make_programs.py":449:4 to :22)
+#loc6 = loc("conv_grouped_dilated"(#loc3))
+#loc7 = loc("main"(#loc4))
+#loc8 = loc("<module>"(#loc5))
+#loc9 = loc(callsite(#loc7 at #loc8))
+#loc10 = loc(callsite(#loc6 at #loc9))
+#loc11 = loc("jit(conv_grouped_dilated)"(#loc9))
+#loc12 = loc("jit(conv_grouped_dilated)/conv_general_dilated"(#loc10))
