@@ -22,7 +22,7 @@ WRITTEN = Path(__file__).parent / "porting"
 NEEDED = {
     "scikit-learn": ("sklearn", "skl2onnx"),
     "keras": ("torch", "keras", "onnxscript"),
-    "jax": ("jax", "jax2onnx"),
+    "jax": ("jax", "optax", "flax", "equinox", "jax2onnx"),
     "caffe": (),
 }
 """The packages that the Python blocks of each page import."""
