@@ -24,14 +24,15 @@ Array = NDArray[Any]
 
 VERDICTS = ("passed", "near", "bound", "refused", "wrong", "crashed")
 """The results of a case. near: passed, because of STEPS, or of the rounding of the largest element,
-or because elements of SUMS are within the tolerance of the largest element. bound: passed, with constants in place of inputs. crashed: an exception that is no message to the
-user, or SECONDS without a result."""
+or because elements of SUMS are within the tolerance of the largest element. bound: passed, with
+constants in place of inputs. crashed: an exception that is no message to the user, or SECONDS
+without a result."""
 
 PASSED = ("passed", "near", "bound")
 
 SUMS = re.compile(r"stablehlo\.(?:dot_general|convolution|reduce|reduce_window|scatter|while)\b")
-"""The operations that add many numbers, each in an order of its own. Where terms cancel, the results
-of two orders are apart by what the terms are rounded, not by what the result is."""
+"""The operations that add many numbers, each in an order of its own. Where terms cancel, results of
+two orders differ by as much as the terms are rounded."""
 
 STEPS = 2
 """The steps of a 16-bit float that two results may be apart."""
