@@ -5,6 +5,7 @@ Both compute in float64. `run_reference` rounds the result of each operation to 
 """
 
 from .compare import Worst, within, worst_of
+from .known_values import KnownValues
 from .moves import evaluate_moves
 from .operation import Meaningless, evaluate_operation, operation_value, tensor_kind
 from .run import (
@@ -22,6 +23,7 @@ from .unrounded import unrounded_outputs
 
 __all__ = [
     "Evaluate",
+    "KnownValues",
     "Meaningless",
     "Observer",
     "Run",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i1
 from xdsl.irdl import (
     SameVariadicOperandSize,
@@ -31,6 +33,35 @@ from .reductions import check_scalars
 
 FLAG = IntegerAttr.constr(i1)
 """A property that is a truth value."""
+
+
+def _check_batching(
+    axes: Sequence[int],
+    places_axes: Sequence[int],
+    numbers: Sequence[int],
+    at: int,
+    shape: Sequence[int],
+    places: Sequence[int],
+) -> None:
+    """Raise VerifyException unless axes of a tensor are one with axes of the places.
+
+    Args:
+        axes, places_axes: of the tensor and of the places, in pairs.
+        numbers: the axis of the tensor that each number of a place is for.
+        at: the axis of the places along which the numbers lie.
+        shape, places: the shapes of both.
+    """
+    need_axes("axes of the operand", (*axes, *numbers), len(shape))
+    need_length("batching axes of the indices", places_axes, len(axes))
+    need_axes("batching axes of the indices", places_axes, len(places))
+    if at in places_axes:
+        raise VerifyException(f"index_vector_dim {at} is a batching axis of the indices too")
+    for axis, other in zip(axes, places_axes, strict=True):
+        if shape[axis] != places[other]:
+            raise VerifyException(
+                f"axis {axis} of the operand has {shape[axis]} elements, axis {other} of the "
+                f"indices {places[other]}; need as many"
+            )
 
 
 @irdl_op_definition
@@ -85,6 +116,14 @@ class GatherOp(PureOp):
         if not 0 <= at <= len(places):
             raise VerifyException(f"index_vector_dim {at} of rank {len(places)}")
         need_length("start_index_map", axes.start_index_map, (*places, 1)[at])
+        _check_batching(
+            axes.operand_batching_dims,
+            axes.start_indices_batching_dims,
+            axes.start_index_map,
+            at,
+            shape,
+            places,
+        )
         batch = [n for i, n in enumerate(places) if i != at]
         rank = len(batch) + len(kept)
         need_axes("offset_dims", axes.offset_dims, rank)
@@ -149,6 +188,14 @@ class ScatterOp(PureOp):
             raise VerifyException(f"index_vector_dim {at} of rank {len(places)}")
         numbers = axes.scatter_dims_to_operand_dims
         need_length("scatter_dims_to_operand_dims", numbers, (*places, 1)[at])
+        _check_batching(
+            axes.input_batching_dims,
+            axes.scatter_indices_batching_dims,
+            numbers,
+            at,
+            shape,
+            places,
+        )
         batch = [n for i, n in enumerate(places) if i != at]
         kept = [n for i, n in enumerate(shape) if i not in gone]
         for i, (value, update, made) in enumerate(

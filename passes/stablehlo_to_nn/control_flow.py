@@ -10,7 +10,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from ...dialects import control, nn, stablehlo
 from .conversion import Lower, ToNn
-from .integers import dtype_of
+from .integers import dtype_of, unsigned
 
 
 def _if(op: stablehlo.IfOp, new: ToNn) -> Sequence[SSAValue]:
@@ -31,25 +31,30 @@ def _branched(
 
 
 def _case(op: stablehlo.CaseOp, new: ToNn) -> Sequence[SSAValue]:
-    """One of several regions: whether it is the first one, or else the second, and so on."""
+    """One of several regions: one of the first half of them, or of the second, and so on."""
     index, last = new.value(op.index), len(op.branches) - 1
     known = new.known(index)
     if known is not None:
         chosen = int(known) if 0 <= int(known) <= last else last
         return new.lower_block(op.branches[chosen].block, ())
-    return _chosen(op, new, index, 0)
+    # A number below 0 becomes a large one, which leads to the last region.
+    return _chosen(op, new, new.bits(index, unsigned(32)), 0, last + 1)
 
 
-def _chosen(op: stablehlo.CaseOp, new: ToNn, index: SSAValue, first: int) -> list[SSAValue]:
-    """One of the regions from a first one on."""
-    if first == len(op.branches) - 1:
+def _chosen(
+    op: stablehlo.CaseOp, new: ToNn, index: SSAValue, first: int, end: int
+) -> list[SSAValue]:
+    """One of the regions from a first one to before an end."""
+    if end - first == 1:
         return new.lower_block(op.branches[first].block, ())
-    is_first = new.add(nn.EqualOp(index, new.number(first, index)))
-    then = new.region(op.branches[first]).filled(lambda values: control.YieldOp(*values))
-    with new.into(Block()) as block:
-        block.add_op(control.YieldOp(*_chosen(op, new, index, first + 1)))
-    types = [each.type for each in op.made]
-    return new.add_control(control.IfOp(is_first, types, then, Region(block)))
+    middle = (first + end) // 2
+    is_below = new.add(nn.LessOp(index, new.number(middle, index)))
+    halves: list[Region] = []
+    for part in ((first, middle), (middle, end)):
+        with new.into(Block()) as block:
+            block.add_op(control.YieldOp(*_chosen(op, new, index, *part)))
+        halves.append(Region(block))
+    return new.add_control(control.IfOp(is_below, [each.type for each in op.made], *halves))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import prod
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -13,7 +12,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from ...backends.reference import evaluate_pure, is_evaluable
+from ...backends.reference import KnownValues
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
 from ...ir.conversion import Conversion, Patterns
@@ -73,7 +72,7 @@ class ToNn(Conversion):
         self.functions = functions
         self.values: dict[SSAValue, SSAValue] = {}
         self.refused: list[tuple[Operation, Unsupported]] = []
-        self._known: dict[SSAValue, ToNnArray | None] = {}
+        self._known = KnownValues(MOST_KNOWN)
         self._constants: dict[tuple[Block, bytes, str, tuple[int, ...]], SSAValue] = {}
         self._added: list[Operation] = []
         self._calls: list[str] = []
@@ -97,21 +96,7 @@ class ToNn(Conversion):
         The values of floats may be rounded otherwise on the machine, so use them only where that
         does not matter.
         """
-        if value not in self._known:
-            self._known[value] = self._computed(value)
-        return self._known[value]
-
-    def _computed(self, value: SSAValue) -> ToNnArray | None:
-        if not isinstance(value, OpResult) or prod(nn.shape_of(value)) > MOST_KNOWN:
-            return None
-        op = value.op
-        if isinstance(op, nn.ConstantOp):
-            return op.value.array
-        if not is_evaluable(op):
-            return None
-        found = [self.known(each) for each in op.operands]
-        given = [each for each in found if each is not None]
-        return evaluate_pure(op, given)[value.index] if len(given) == len(found) else None
+        return self._known.array(value)
 
     def splat(self, value: SSAValue) -> float | None:
         """The number that all elements of a value of nn are; None if that is not known.

@@ -113,11 +113,18 @@ def _keys(block: Block) -> list[_Key] | None:
     """
     end = block.last_op
     assert end is not None
-    return _keys_of(end.operands[0], block)
+    return _keys_of(end.operands[0], block, len(block.args) // 2)
 
 
-def _keys_of(value: SSAValue, block: Block) -> list[_Key] | None:
+def _keys_of(value: SSAValue, block: Block, most: int) -> list[_Key] | None:
+    """The keys of a truth value in the block.
+
+    Args:
+        most: the largest number of keys. More than operands decide nothing.
+    """
     made = value.owner
+    if not most:
+        return None
     if isinstance(made, stablehlo.CompareOp):
         found = _compared(made, ("LT", "GT"), block)
         return None if found is None else [found]
@@ -129,27 +136,29 @@ def _keys_of(value: SSAValue, block: Block) -> list[_Key] | None:
             both = second.owner
             if isinstance(both, Operation) and both.name == "stablehlo.and":
                 for same, rest in (tuple(both.operands), tuple(both.operands)[::-1]):
-                    found = _first_then(first, same, rest, block)
+                    found = _first_then(first, same, rest, block, most)
                     if found is not None:
                         return found
     if isinstance(made, stablehlo.SelectOp):
         # The rest where a == b, else a < b.
-        return _first_then(made.on_false, made.pred, made.on_true, block)
+        return _first_then(made.on_false, made.pred, made.on_true, block, most)
     return None
 
 
-def _first_then(less: SSAValue, same: SSAValue, rest: SSAValue, block: Block) -> list[_Key] | None:
+def _first_then(
+    less: SSAValue, same: SSAValue, rest: SSAValue, block: Block, most: int
+) -> list[_Key] | None:
     """The keys of an order that asks the rest only where two elements are the same."""
     first, equal = less.owner, same.owner
     if not isinstance(first, stablehlo.CompareOp) or not isinstance(equal, stablehlo.CompareOp):
         return None
     key, alike = _compared(first, ("LT", "GT"), block), _compared(equal, ("EQ",), block)
-    others = _keys_of(rest, block)
-    if key is None or alike is None or others is None:
+    if key is None or alike is None:
         return None
     if (key.operand, key.total) != (alike.operand, alike.total):
         return None
-    return [key, *others]
+    others = _keys_of(rest, block, most - 1)
+    return None if others is None else [key, *others]
 
 
 def _compared(op: stablehlo.CompareOp, directions: Sequence[str], block: Block) -> _Key | None:

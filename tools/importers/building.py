@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, i32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from ...backends.reference import evaluate_pure, is_evaluable
+from ...backends.reference import KnownValues
 from ...dialects import nn
 from ...dialects.dtypes import element_type, numpy_dtype
 from ...dialects.host import (
@@ -182,9 +182,13 @@ class ProgramBuilder:
     loads: list[nn.LoadOp] = field(default_factory=list[nn.LoadOp])
     fixed: list[str] = field(default_factory=list[str])
     made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
-    computed: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
     names: Names = field(default_factory=lambda: Names({"main", SEED, STEP}))
     random: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+
+    def __post_init__(self) -> None:
+        self._known = KnownValues(
+            MAX_KNOWN_ELEMENTS, self._of_weight, lambda value: value in self.sizes
+        )
 
     @property
     def body(self) -> Block:
@@ -316,12 +320,7 @@ class ProgramBuilder:
         """
         if isinstance(value, Known):
             return value.make()
-        if value in self.sizes:
-            return None
-        # Computing a value twice would compute its operands four times, so results are kept.
-        if value not in self.computed:
-            self.computed[value] = self._computed(value)
-        return self.computed[value]
+        return None if value in self.sizes else self._known.array(value)
 
     def exact(self, value: Value) -> Array | None:
         """The array of a value known at import without any rounding, if it is small.
@@ -333,19 +332,13 @@ class ProgramBuilder:
             return None
         return self.known(value)
 
-    def _computed(self, value: SSAValue) -> Array | None:
-        """The array of the result of an operation, if all its operands are known."""
-        if not isinstance(value, OpResult) or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
+    def _of_weight(self, value: SSAValue) -> Array | None:
+        """The array of a weight that is loaded, if it is small."""
+        loaded = isinstance(value, OpResult) and isinstance(value.op, nn.LoadOp)
+        if not loaded or value in self.sizes or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
             return None
-        op = value.op
-        if isinstance(op, nn.LoadOp):
-            origin = next((k for k, v in self.made.items() if v is value), None)
-            return None if origin is None else origin.make()
-        if not is_evaluable(op):
-            return None
-        operands = [self.known(v) for v in op.operands]
-        given = [a for a in operands if a is not None]
-        return evaluate_pure(op, given)[value.index] if len(given) == len(operands) else None
+        origin = next((k for k, v in self.made.items() if v is value), None)
+        return None if origin is None else origin.make()
 
     def inputs_behind(self, value: Value) -> tuple[str, ...]:
         """The inputs of the model that a value depends on."""

@@ -12,6 +12,7 @@ from lowered_stablehlo import (
     returned,
     values_of,
 )
+from xdsl.ir import Operation
 
 X, INDEX = "tensor<2xf32>", "tensor<i32>"
 
@@ -134,6 +135,27 @@ def test_a_case_takes_the_last_region_for_a_number_that_none_has() -> None:
     for index, chosen in ((-1, 2), (0, 0), (1, 1), (2, 2), (7, 2)):
         (found,) = values_of(module, np.float32(10), np.int32(index))
         assert float(found) == 10 + chosen
+
+
+def test_a_case_of_many_regions_nests_few_branches() -> None:
+    end = returned(["0"], ["tensor<f32>"], "func.return")
+    body = f'%0 = "stablehlo.case"(%i) ({branches(300)}) : ({INDEX}) -> tensor<f32>\n' + end
+    module = lowered(body, f"%x: tensor<f32>, %i: {INDEX}", "tensor<f32>")
+    for index, chosen in ((-1, 299), (0, 0), (128, 128), (298, 298), (2**31 - 1, 299)):
+        (found,) = values_of(module, np.float32(0), np.int32(index))
+        assert float(found) == chosen
+    deepest = max(len(_around(op)) for op in module.walk() if op.name == "control.if")
+    assert deepest == 9
+
+
+def _around(op: Operation) -> list[Operation]:
+    """The branches that an operation is in, itself among them."""
+    found: list[Operation] = []
+    each: Operation | None = op
+    while each is not None:
+        found += [each] if each.name == "control.if" else []
+        each = each.parent_op()
+    return found
 
 
 def test_a_case_of_a_known_number_leaves_one_region() -> None:

@@ -5,6 +5,7 @@ import pytest
 from lowered_stablehlo import applied, lowered, operations, results_of, returned
 
 from abele.ir.support.errors import InputError
+from abele.ir.upstream import VerifyException
 
 X, UPDATES = "tensor<4x3xf32>", "tensor<2x3xf32>"
 GIVEN = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -101,3 +102,26 @@ def test_a_gather_reads_rows() -> None:
     indices = np.array([[3], [0], [-2], [9], [1]], np.int32)
     (found,) = results_of(body, f"%x: {X}, %i: tensor<5x1xi32>", "tensor<5x3xf32>", GIVEN, indices)
     np.testing.assert_array_equal(found, GIVEN[[3, 0, 0, 3, 1]])
+
+
+@pytest.mark.parametrize(
+    ("axes", "indices", "why"),
+    [
+        ("[0], [0], [1], 1", "5x1", "axis 0 of the operand has 4 elements"),
+        ("[0], [1], [1], 1", "4x1", "index_vector_dim 1 is a batching axis"),
+        ("[0], [2], [1], 1", "4x1", "batching axes of the indices"),
+        ("[0], [], [1], 1", "4x1", "batching axes of the indices has 0 entries"),
+        ("[0], [0], [0], 1", "4x1", "axes of the operand"),
+    ],
+)
+def test_batching_axes_that_do_not_fit_are_refused(axes: str, indices: str, why: str) -> None:
+    operand, places, starts, vector = axes.split(", ")
+    body = f"""%0 = "stablehlo.gather"(%x, %i) <{{dimension_numbers = #stablehlo.gather<
+        offset_dims = [1], operand_batching_dims = {operand},
+        start_indices_batching_dims = {places}, start_index_map = {starts},
+        index_vector_dim = {vector}>, slice_sizes = array<i64: 1, 3>}}>
+        : ({X}, tensor<{indices}xi32>) -> tensor<{indices[0]}x3xf32>\n""" + returned(
+        ["0"], [f"tensor<{indices[0]}x3xf32>"], "func.return"
+    )
+    with pytest.raises(VerifyException, match=why):
+        lowered(body, f"%x: {X}, %i: tensor<{indices}xi32>", f"tensor<{indices[0]}x3xf32>")

@@ -160,6 +160,20 @@ def test_any_other_comparison_compares_all_pairs() -> None:
             np.testing.assert_array_equal(made, np.take_along_axis(each, order, axis))
 
 
+def test_a_comparison_of_very_many_parts_is_no_deep_recursion() -> None:
+    # t0 = a < b; t(i + 1) = a < b, or a == b and t(i).
+    parts = [compared("a0", "b0", "LT", "i32", "p"), compared("a0", "b0", "EQ", "i32", "q")]
+    parts.append(applied("stablehlo.or", ["p", "p"], "tensor<i1>", "t0"))
+    for i in range(1500):
+        parts.append(applied("stablehlo.and", ["q", f"t{i}"], "tensor<i1>", f"u{i}"))
+        parts.append(applied("stablehlo.or", ["p", f"u{i}"], "tensor<i1>", f"t{i + 1}"))
+    parts.append(applied("stablehlo.or", ["t1500", "t1500"], "tensor<i1>", "t"))
+    body = sort("".join(parts), ["i32"])
+    given = np.array([3, 1, 2, 5, 4, 0], np.int32)
+    (found,) = results_of(body, *signature(["i32"]), given)
+    np.testing.assert_array_equal(found, np.sort(given))
+
+
 @pytest.mark.parametrize("direction", ["LE", "GE"])
 def test_a_comparison_that_holds_of_equal_elements_keeps_their_order(direction: str) -> None:
     elements = ["i32", "i32"]
