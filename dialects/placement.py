@@ -19,15 +19,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from ..ir.geometry.layout import Layout, canonical, placement_order, with_gaps
-from ..ir.geometry.tiles import Tiles, digits_of_chips
+from ..ir.geometry.tiles import MOST_CHIPS, Tiles, digits_of_chips
 from ..ir.upstream import VerifyException
 from .abele import Plan
 
 CHIPS = "abele.chips"
 """The attribute of a function."""
-
-MOST = 1 << 16
-"""The largest number in it. A machine has fewer chips."""
 
 Placed = TypeVar("Placed", Plan, Layout)
 
@@ -63,12 +60,12 @@ class Placement:
     apart: int = 1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.first <= MOST:
-            raise ValueError(f"first chip {self.first}; need 0 to {MOST}")
-        if not 1 <= self.count <= MOST:
-            raise ValueError(f"{self.count} chips; need 1 to {MOST}")
-        if not 1 <= self.apart <= MOST:
-            raise ValueError(f"chips {self.apart} apart; need 1 to {MOST}")
+        if not 0 <= self.first <= MOST_CHIPS:
+            raise ValueError(f"first chip {self.first}; need 0 to {MOST_CHIPS}")
+        if not 1 <= self.count <= MOST_CHIPS:
+            raise ValueError(f"{self.count} chips; need 1 to {MOST_CHIPS}")
+        if not 1 <= self.apart <= MOST_CHIPS:
+            raise ValueError(f"chips {self.apart} apart; need 1 to {MOST_CHIPS}")
 
     @property
     def chips(self) -> range:

@@ -266,7 +266,7 @@ class _Assignment:
         strays = [chip for chip in chips if not 0 <= chip < self.target.chips]
         if strays:
             raise InputError(
-                f"--pipeline: a stage on chip {strays[0]}; target {self.target.name} has chips "
+                f"--pipeline: a stage on chip {strays[0]}; target {self.target.called} has chips "
                 f"0..{self.target.chips - 1}"
             )
         return chips

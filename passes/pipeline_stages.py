@@ -10,9 +10,9 @@ from xdsl.ir import Operation
 
 from ..dialects import control, nn
 from ..dialects.levels import NN, STAGED
-from ..dialects.placement import MOST
 from ..ir.edit import Edit, source_at
 from ..ir.geometry.pipeline import Pipeline, ScheduleName
+from ..ir.geometry.tiles import MOST_CHIPS
 from ..ir.provenance import place
 from ..ir.rewriting import may_rewrite
 from ..ir.support.errors import InputError
@@ -65,8 +65,8 @@ class PipelineStages(ModulePass):
         Raises InputError for a value that flows to an earlier stage, for fewer micro-batches than
         are in work at once, and for less than one replica.
         """
-        if not 1 <= self.replicas <= MOST:
-            raise InputError(f"replicas {self.replicas}; need 1 to {MOST}")
+        if not 1 <= self.replicas <= MOST_CHIPS:
+            raise InputError(f"replicas {self.replicas}; need 1 to {MOST_CHIPS}")
         main = entry_of(op)
         if main is None or not may_rewrite():
             return

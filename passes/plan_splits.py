@@ -131,8 +131,9 @@ def _check_units(module: ModuleOp, target: Target) -> None:
         if lacks(numpy_dtype(element).name, target):
             able = [name for name in PRESETS if not lacks(numpy_dtype(element).name, PRESETS[name])]
             raise InputError(
-                f"{op.name} at {place(op)}: operands of {element}, for which target {target.name} "
-                f"has no units; need one of {', '.join(able)}, or a cast of the operands to f16"
+                f"{op.name} at {place(op)}: operands of {element}, for which target "
+                f"{target.called} has no units; need one of {', '.join(able)}, or a cast of the "
+                "operands to f16"
             )
 
 
@@ -152,7 +153,7 @@ def _check_homes(module: ModuleOp, target: Target) -> None:
         end = home.layout.tiles.end
         if end > target.tiles:
             raise InputError(
-                f"{name} at {place(op)}: home on tiles up to {end - 1}; target {target.name} has "
+                f"{name} at {place(op)}: home on tiles up to {end - 1}; target {target.called} has "
                 f"0..{target.tiles - 1}"
             )
         if home.reload is None and not Part.of(target).has(home.layout):
@@ -163,7 +164,7 @@ def _check_homes(module: ModuleOp, target: Target) -> None:
         end = (home.address or 0) + bytes_per_tile(home.layout, op.value.array.itemsize)
         if end > target.usable_bytes_per_tile:
             raise InputError(
-                f"{name} at {place(op)}: home up to byte {end - 1}; target {target.name} has "
+                f"{name} at {place(op)}: home up to byte {end - 1}; target {target.called} has "
                 f"{target.usable_bytes_per_tile:,} bytes per tile for programs"
             )
 

@@ -156,12 +156,12 @@ def check_chips(replicas: int, target: Target) -> None:
         raise InputError(f"replicas {replicas}; need 1 or more")
     if replicas > target.chips:
         raise InputError(
-            f"replicas {replicas}; target {target.name} has {target.chips} "
+            f"replicas {replicas}; target {target.called} has {target.chips} "
             f"chip{'s' * (target.chips > 1)}"
         )
     if target.chips % replicas:
         raise InputError(
-            f"replicas {replicas} on {target.chips} chips of target {target.name}; need a number "
+            f"replicas {replicas} on {target.chips} chips of target {target.called}; need a number "
             "that divides them"
         )
 

@@ -85,7 +85,7 @@ def test_a_program_shows_and_takes_states_in_remote_memory():
 
 
 def test_a_target_without_remote_memory_refuses_a_remote_home():
-    with pytest.raises(InputError, match=r"target mk1 has none \(remote.gbytes = 0\)"):
+    with pytest.raises(InputError, match=r"target mk1:16 has none \(remote.gbytes = 0\)"):
         compiled(("w",), "mk1:16")
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.geometry.tiles import MOST_CHIPS
 from ...ir.support.arrays import Integers
 from ...ir.support.deferred import deferred
 from ..facts import ASSUMED, fact
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 with deferred(__name__):
     from ...ir.geometry.chip_groups import ChipGroups
     from ..fabrics.chip_flows import Chips
-
-MOST_CHIPS = 4096
-"""Chips that a machine may have. A round bound of ours: tables grow with the square of it."""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from ...ir.geometry.chip_groups import ChipGroups
+from ...ir.geometry.tiles import MOST_CHIPS
 from ..facts import ASSUMED, fact
-from .links import MOST_CHIPS, Links, Routes, routes_of
+from .links import Links, Routes, routes_of
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from typing import ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.geometry.tiles import MOST_CHIPS
 from ...ir.support.arrays import Integers
 from ..facts import ASSUMED, MEASURED, PUBLISHED, fact
-from .links import MOST_CHIPS, Links, Routes
+from .links import Links, Routes
 
 GIGA = 1e9
 

@@ -310,7 +310,7 @@ def whole_cycles(work: Workload, cells: Integers, method: str, workers: Sequence
     cycles = np.where((cells > 0).all(axis=1), cycles, 0)
     if not np.isfinite(cycles).all():
         raise ValueError(
-            f"target {work.target.name}: no method {method!r} for {work.operand.name} operands "
+            f"target {work.target.called}: no method {method!r} for {work.operand.name} operands "
             f"and a {work.result.name} result"
         )
     return np.ceil(cycles).astype(np.int64)

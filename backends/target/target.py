@@ -172,7 +172,7 @@ class Target:
             return self
         if self.chips > 1:
             if chips > self.chips:
-                raise InputError(f"{chips:,} chips; {self.base} has {self.chips:,}")
+                raise InputError(f"{chips:,} chips; {self.called} has {self.chips:,}")
             links = self.links.part(chips)
         elif self.links.kind != Links.kind:
             links = replace(self.links, chips=chips)
@@ -211,7 +211,7 @@ class Target:
         last = first + (count - 1) * apart
         if last >= self.chips:
             raise InputError(
-                f"chips up to {last}; target {self.name} has "
+                f"chips up to {last}; target {self.called} has "
                 + (f"chips 0..{self.chips - 1}" if self.chips > 1 else "one chip, 0")
             )
         if count == 1:
@@ -266,7 +266,7 @@ class Target:
             if isinstance(each, kind):
                 return each
         raise InputError(
-            f"target {self.name!r}: no unit {kind.kind!r}; it has "
+            f"target {self.called}: no unit {kind.kind!r}; it has "
             f"{', '.join(each.kind for each in self.units)}"
         )
 
@@ -372,6 +372,15 @@ class Target:
         # Not a field: two files may describe the same machine.
         object.__setattr__(copy, "_file", path)
         return copy
+
+    @property
+    def called(self) -> str:
+        """What messages call the target: its own name, or else what reports call it.
+
+        A target that is read from a file without a name has the name of its base, which is another
+        machine.
+        """
+        return self.label() if self.name == self.base else self.name
 
     def label(self) -> str:
         """What reports call the target: its name and file if it has a file, else its spelling."""

@@ -9,8 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_GROUPED = 1 << 16
-"""Chips in groups have smaller numbers than this. A text of a few words could name very many."""
+from .tiles import MOST_CHIPS
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ class ChipGroups:
         chips = sorted(chip for group in self.groups for chip in group)
         if chips[0] < 0:
             raise ValueError(f"chip {chips[0]}; need 0 or more")
-        if chips[-1] >= MOST_GROUPED:
-            raise ValueError(f"chip {chips[-1]}; need less than {MOST_GROUPED}")
+        if chips[-1] >= MOST_CHIPS:
+            raise ValueError(f"chip {chips[-1]}; need less than {MOST_CHIPS}")
         twice = next((chip for chip, after in pairwise(chips) if chip == after), None)
         if twice is not None:
             raise ValueError(f"chip {twice} is named twice; need disjoint groups")
@@ -52,8 +51,8 @@ class ChipGroups:
     def of_runs(runs: Sequence[ChipRun]) -> ChipGroups:
         """The groups of all runs. Raises ValueError for what is no group, before it lists chips."""
         count = sum(run.count for run in runs)
-        if count > MOST_GROUPED:
-            raise ValueError(f"{count} chips; at most {MOST_GROUPED}")
+        if count > MOST_CHIPS:
+            raise ValueError(f"{count} chips; at most {MOST_CHIPS}")
         return ChipGroups.of(group for run in runs for group in run.groups())
 
     @property

@@ -16,6 +16,10 @@ from ..support.kept_tables import kept_tables
 MOST_TILES = 1 << 31
 """Tiles of a machine. Their numbers are multiplied with bytes, in 64-bit integers."""
 
+MOST_CHIPS = 4096
+"""Chips of a machine. A round bound of ours: tables grow with the square of it, and a text of a few
+words could name very many."""
+
 Rows: TypeAlias = "slice | NDArray[np.int64]"
 """Selects the tiles of cells, in the order of the cells, in an array with a row a tile.
 

@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation
 
 from ...dialects import control
-from ...dialects.placement import MOST
+from ...ir.geometry.tiles import MOST_CHIPS
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
@@ -47,8 +47,8 @@ def stage_of(op: Operation) -> int | None:
     given = op.attributes.get(STAGE)
     if given is None:
         return None
-    if not isinstance(given, IntegerAttr) or not 0 <= given.value.data < MOST:
-        raise InputError(f"{op.name} at {place(op)}: {STAGE} = {given}; need 0 to {MOST - 1}")
+    if not isinstance(given, IntegerAttr) or not 0 <= given.value.data < MOST_CHIPS:
+        raise InputError(f"{op.name} at {place(op)}: {STAGE} = {given}; need 0 to {MOST_CHIPS - 1}")
     return given.value.data
 
 
@@ -66,10 +66,10 @@ def stage_chips(module: ModuleOp, stages: int) -> tuple[int, ...]:
     if given is None:
         return tuple(range(stages))
     chips = read_numbers(given)
-    if chips is None or not all(0 <= chip < MOST for chip in chips) or len(chips) < stages:
+    if chips is None or not all(0 <= chip < MOST_CHIPS for chip in chips) or len(chips) < stages:
         raise InputError(
             f"{STAGES} = {given}; need the chips of {stages} stages, as a list of numbers from 0 "
-            f"to {MOST - 1}"
+            f"to {MOST_CHIPS - 1}"
         )
     return chips
 

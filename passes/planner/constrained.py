@@ -282,7 +282,9 @@ class _Operator:
             found = replace(found, apart=target.tiles_per_chip)
         least = found.least_parts(len(structure.space.dims))
         if found.tiles > target.tiles:
-            raise self.fail(f"{found.tiles}; target {target.name} has {target.tiles}", "tiles")
+            raise self.fail(
+                f"{found.tiles}; target {self.machine.called} has {target.tiles}", "tiles"
+            )
         if found.across:
             self._check_across(problem, found)
         if found.split or found.ring:
@@ -311,7 +313,8 @@ class _Operator:
         last, tiles = plan.tiles.end, self.machine.tiles
         if last > tiles:
             raise self.fail(
-                f"needs tiles 0..{last - 1}; target {self.target.name} has 0..{tiles - 1}", "plan"
+                f"needs tiles 0..{last - 1}; target {self.machine.called} has 0..{tiles - 1}",
+                "plan",
             )
         whole = Part.of(self.machine)
         try:
@@ -361,7 +364,9 @@ class _Operator:
         assert terms.across
         chips, target = prod(terms.across), self.target
         if chips > target.chips:
-            raise self.fail(f"{chips:,} chips; target {target.name} has {target.chips}", ACROSS_KEY)
+            raise self.fail(
+                f"{chips:,} chips; target {self.machine.called} has {target.chips}", ACROSS_KEY
+            )
         if terms.steps or terms.ring:
             raise self.fail(
                 "an operator in steps takes one chip; remove one of the two", ACROSS_KEY
@@ -399,7 +404,7 @@ class _Operator:
             bound = (
                 f"{self.place('tiles')}: {terms.tiles}"
                 if terms.tiles and terms.tiles < self.target.tiles
-                else f"target {self.target.name} has {most}"
+                else f"target {self.machine.called} has {most}"
                 + ("" if terms.across is None else f" on {prod(terms.across)} of its chips")
             )
             raise self.fail(f"needs {needed} tiles; {bound}", key)
@@ -421,7 +426,7 @@ class _Operator:
         known = tuple(methods_of(self.target))
         if method not in known:
             raise self.fail(
-                f"target {self.target.name} has no method {method!r}{suggestion(method, known)}",
+                f"target {self.machine.called} has no method {method!r}{suggestion(method, known)}",
                 key,
             )
         parts = splits(problem, self.target.tiles)
@@ -431,7 +436,7 @@ class _Operator:
         if not np.isfinite(cycles).any():
             sizes = ", ".join(f"{dim.name} = {dim.size}" for dim in structure.space.dims)
             raise self.fail(
-                f"target {self.target.name} has no {method} for {dtype.name} and {sizes}"
+                f"target {self.machine.called} has no {method} for {dtype.name} and {sizes}"
                 + ", cut as asked" * (len(self.asked) > 1),
                 key,
             )
@@ -451,7 +456,7 @@ def _check_met(planned: NetworkPlan, asked: Constrained, target: Target) -> None
         if needed > usable:
             raise InputError(
                 f"{where}: the leanest such plan of {what} takes {needed:,} "
-                f"bytes of a tile; target {target.name} has {usable:,}"
+                f"bytes of a tile; target {target.called} has {usable:,}"
             )
         terms = asked.limits.terms.get(op, FREE)
         same = terms.allow(choice.plan.split) and terms.allow_chips(choice.plan.across)

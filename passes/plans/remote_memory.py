@@ -26,8 +26,8 @@ def check_remote_states(module: ModuleOp, target: Target) -> None:
         having = ", ".join(name for name, each in PRESETS.items() if each.remote.bytes)
         first = next(iter(sizes))
         raise InputError(
-            f"{first.name} at {place(first)}: home in remote memory, and target {target.name} has "
-            f"none (remote.gbytes = 0); need one of {having}, or remote.gbytes"
+            f"{first.name} at {place(first)}: home in remote memory, and target "
+            f"{target.called} has none (remote.gbytes = 0); need one of {having}, or remote.gbytes"
         )
     problem = remote_problem(sum(sizes.values()), target)
     if problem is not None:

@@ -152,9 +152,9 @@ def test_the_text_of_a_placement_round_trips():
         ("3", r"need \[first chip, number of chips, chips apart\]"),
         ("[1, 2]", r"need \[first chip, number of chips, chips apart\]"),
         ('[1, 2, "x"]', r"need \[first chip, number of chips, chips apart\]"),
-        ("[-1, 2, 1]", "first chip -1; need 0 to 65536"),
-        ("[0, 0, 1]", "0 chips; need 1 to 65536"),
-        ("[0, 2, 0]", "chips 0 apart; need 1 to 65536"),
+        ("[-1, 2, 1]", "first chip -1; need 0 to 4096"),
+        ("[0, 0, 1]", "0 chips; need 1 to 4096"),
+        ("[0, 2, 0]", "chips 0 apart; need 1 to 4096"),
     ],
 )
 def test_numbers_that_are_no_placement_are_refused(attribute: str, problem: str):

@@ -91,11 +91,11 @@ HALVES = "home = #abele.layout<[4 by 2] (d0) of [4] at 1>"
     [
         (
             "home = #abele.layout<[4 by 2] (d0) of [4] at 3>",
-            r"@w0 at .*: home on tiles up to 4; target tiny has 0\.\.3",
+            r"@w0 at .*: home on tiles up to 4; target tiny\S* has 0\.\.3",
         ),
         (
             f"{HALVES}, address = 1000000 : i64",
-            "@w0 at .*: home up to byte 1000007; target tiny has 245,760 bytes per tile",
+            r"@w0 at .*: home up to byte 1000007; target tiny\S* has 245,760 bytes per tile",
         ),
     ],
 )

@@ -124,7 +124,7 @@ class PipelineOptions:
         if self.replicas > 1 and self.target is not None and needed > self.target.chips:
             raise InputError(
                 f"--pipeline {self.text} on {own} chips with {self.replicas} replicas: {needed} "
-                f"chips; target {self.target.name} has {self.target.chips}"
+                f"chips; target {self.target.called} has {self.target.chips}"
             )
         count = 1 if micro_batches is None else micro_batches
         if count < 1:

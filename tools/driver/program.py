@@ -37,8 +37,9 @@ from ...dialects.host import (
 from ...dialects.levels import NN, PARTITION, level_of
 from ...dialects.partition import PartitionTensor
 from ...dialects.tensor_limits import check_tensor_limits
-from ...dialects.tile import InputOp, OutputOp
+from ...dialects.tile import InputOp, OutputOp, SyncOp
 from ...ir.level import Level
+from ...ir.provenance import place
 from ...ir.support.errors import InputError, naming_memory_errors
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
@@ -120,7 +121,18 @@ def target_of(module: ModuleOp, given: str | Target | None, path: str) -> Target
         raise InputError(f"{path}: {TARGET} is {own}; need the name of a target as text")
     target = named_target(own.data)
     check_target(target, given, path)
+    _check_syncs(module, target, path)
     return target
+
+
+def _check_syncs(module: ModuleOp, target: Target, path: str) -> None:
+    """Raise InputError for a sync that names a chip which the target lacks."""
+    for op in module.walk():
+        if isinstance(op, SyncOp) and op.chips is not None and op.chips.last >= target.chips:
+            raise InputError(
+                f"{path}: {op.name} at {place(op)}: chip {op.chips.last}; target {target.called} "
+                f"has {target.chips}"
+            )
 
 
 def plan_target(module: ModuleOp, given: str | Target | None, path: str) -> Target:

@@ -54,7 +54,7 @@ def test_one_chip_has_no_links_and_all_chips_are_the_machine():
 
 
 def test_chips_that_the_machine_does_not_have_are_refused():
-    with pytest.raises(InputError, match=r"chips up to 8; target tiny has chips 0..7"):
+    with pytest.raises(InputError, match=r"chips up to 8; target tiny\S* has chips 0..7"):
         MACHINE.some_chips(2, 3, 3)
-    with pytest.raises(InputError, match="chips up to 1; target tiny has one chip, 0"):
+    with pytest.raises(InputError, match=r"chips up to 1; target tiny\S* has one chip, 0"):
         resolve_target("tiny:4").some_chips(1, 1, 1)

@@ -236,7 +236,7 @@ def test_a_product_prints_its_scale():
 
 def test_a_target_without_units_says_which_has_them(tmp_path):
     message = (
-        "nn.matmul at .*operands of f8E4M3FNUZ, for which target mk2 has no units; need one of "
+        "nn.matmul at .*operands of f8E4M3FNUZ, for which target mk2:4 has no units; need one of "
         "tiny, c600, c600x2, or a cast of the operands to f16"
     )
     with pytest.raises(InputError, match=message):

@@ -159,19 +159,22 @@ def test_a_proportion_of_0_means_the_fewest_bytes(asking: Asking):
         ({"same": {}}, "operators.same: nn.reshape needs no plan"),
         ({"fc1": {"split": {"q": 1}}}, "split.q: no dimension 'q' in nn.matmul; there are k, m, n"),
         ({"fc1": {"split": {"n": 33}}}, "fc1.split: dimension n: 33 parts; need 1..32"),
-        ({"fc1": {"split": {"m": 8, "n": 4}}}, "split: needs 32 tiles; target tiny has 16"),
+        ({"fc1": {"split": {"m": 8, "n": 4}}}, "split: needs 32 tiles; target tiny:16 has 16"),
         (
             {"fc1": {"split": {"m": 8}, "tiles": 4}},
             "c.json:4: operators.fc1.split: needs 8 tiles; c.json:7: operators.fc1.tiles: 4",
         ),
-        ({"fc1": {"tiles": 17}}, "fc1.tiles: 17; target tiny has 16"),
+        ({"fc1": {"tiles": 17}}, "fc1.tiles: 17; target tiny:16 has 16"),
         ({"relu1": {"method": "amp"}}, "relu1.method: nn.relu sums no products"),
         ({"turn": {"method": "amp"}}, "turn.method: nn.transpose sums no products"),
         (
             {"fc1": {"method": "outer", "tiles": 4}},
-            "fc1.method: target tiny has no outer for float32 and m = 16, n = 32, k = 64, cut as",
+            "fc1.method: target tiny:16 has no outer for float32 and m = 16, n = 32, k = 64, cut",
         ),
-        ({"fc1": {"method": "vmac"}}, "fc1.method: target tiny has no vmac for float32 and m = 16"),
+        (
+            {"fc1": {"method": "vmac"}},
+            "fc1.method: target tiny:16 has no vmac for float32 and m = 16",
+        ),
         ({"fc1": {"steps": {"k": 7}}}, "fc1.steps: dimension k: 7 steps of 64; need a divisor"),
         (
             {"fc1": {"steps": {"k": 4}, "ring": {"k": "n"}, "tiles": 2}},
@@ -200,7 +203,7 @@ def test_a_proportion_of_0_means_the_fewest_bytes(asking: Asking):
         ({"fc1": {"ring": {"k": "q"}}}, "fc1.ring.k: no dimension 'q' in nn.matmul"),
         ({"fc1": {"plan": "split [1, 2]"}}, "fc1.plan: split [1, 2]; need a number for each of m"),
         ({"fc1": {"plan": "split [1, 2, 1] workers [6]"}}, "workers [6]; need a number for each"),
-        ({"fc1": {"plan": "split [4, 4, 1] at 1"}}, "needs tiles 0..16; target tiny has 0..15"),
+        ({"fc1": {"plan": "split [4, 4, 1] at 1"}}, "needs tiles 0..16; target tiny:16 has 0..15"),
         ({"fc1": {"plan": "split [1, 1, 1] order [7]"}}, "order [7]; need different ones of 0..2"),
         ({"fc1": {"plan": "split [1, 1, 1] method sum"}}, "no method 'sum'; there are amp, mac"),
         ({"fc1": {"plan": "split [2, 1, 1] combine split [1, 1]"}}, "but no partials; need a"),
@@ -224,7 +227,7 @@ def test_parts_that_do_not_fit_on_a_tile_are_refused_with_both_sizes(tmp_path: P
     with pytest.raises(InputError) as raised:
         plan_program(module, target, path)
     assert "fc1.tiles: tiles 1: the leanest such plan of nn.matmul at fc1" in str(raised.value)
-    assert "bytes of a tile; target tiny has 1,024" in str(raised.value)
+    assert f"bytes of a tile; target {target.called} has 1,024" in str(raised.value)
 
 
 def test_an_existing_plan_and_a_constraint_contradict_each_other(tmp_path: Path):

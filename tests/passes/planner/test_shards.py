@@ -101,8 +101,8 @@ def test_a_sharded_program_gives_the_results_of_one_chip(tmp_path: Path, shards:
         (["fc1:m=2", "fc1:n=2"], "--shard fc1: given twice"),
         (["fc3:m=2"], "--shard fc3:m=2: no operator of that name; did you mean"),
         (["fc1:z=2"], "--shard fc1:z=2: no dimension 'z' in nn.matmul"),
-        (["fc1:m=8"], "--shard fc1:m=8: 8 chips; target tiny has 4"),
-        (["fc1:m=2,n=2,k=2"], "8 chips; target tiny has 4"),
+        (["fc1:m=8"], f"--shard fc1:m=8: 8 chips; target {FOUR.called} has 4"),
+        (["fc1:m=2,n=2,k=2"], f"8 chips; target {FOUR.called} has 4"),
     ],
 )
 def test_a_shard_that_no_plan_can_have_is_refused(shards: list[str], says: str):
@@ -121,7 +121,7 @@ def test_a_shard_that_no_plan_can_have_is_refused(shards: list[str], says: str):
         ({"across": {"m": "4"}}, "operators.fc1.across.m: '4'; need an integer"),
         (
             {"across": {"k": 1}, "split": {"m": 8}},
-            "target tiny has 4 on 1 of its chips",
+            f"target {FOUR.called} has 4 on 1 of its chips",
         ),
     ],
 )

@@ -45,3 +45,19 @@ def test_a_method_that_the_target_does_not_have_is_refused(tmp_path: Path):
     exe = compile_model(path, cache=False)
     with pytest.raises(InputError, match="at product: target tiny: no method 'slic' .*; need"):
         _ = exe.profile
+
+
+EXCHANGE = """
+builtin.module attributes {abele.target = "tiny:4"} {
+  exchange.variable @x at 0 : tensor<24xf32> layout <[24 by 4] (d0) of [24]>
+  func.func @main() {
+    tile.superstep @in { tile.sync "external" tile.input "x" -> @x : tensor<24xf32> }
+    tile.superstep @s { tile.sync "all" of <[0, 7]> }
+    func.return
+  }
+}
+"""
+
+
+def test_a_sync_of_a_chip_that_the_target_lacks_is_refused(tmp_path: Path):
+    refused(tmp_path, EXCHANGE, r"p.mlir: tile.sync at \S*p.mlir:6:\d+: chip 7; target tiny has 1")

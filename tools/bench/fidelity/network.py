@@ -55,7 +55,7 @@ def _compiled(case: Network, target: Target) -> dict[str, Any]:
     try:
         exe = compile_model(
             seeded(case.name),
-            replace(target, tiles=target.tiles - case.io_tiles),
+            replace(target, io_tiles=case.io_tiles).computing,
             batch=case.batch,
             precision=PRECISIONS[case.operand],
             partials=case.partials,

@@ -50,7 +50,7 @@ def predict(case: Case, target: Target) -> dict[str, float]:
     """
     phases = PREDICT[type(case)](case, target)
     if not isfinite(sum(phases.values())):
-        raise Unclear(f"target {target.name}: no codelet for {case}")
+        raise Unclear(f"target {target.called}: no codelet for {case}")
     return phases
 
 
