@@ -36,7 +36,7 @@ from ..ir.rewriting import may_rewrite
 from ..ir.support.errors import InputError
 from ..ir.support.suggestions import suggestion
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
-from ..ir.well_known import FIXED, TRAINED, UPDATED
+from ..ir.well_known import FIXED, SCHEDULE, TRAINED, UPDATED
 from .gradients.choices import DEFAULT_LOSS, DEFAULT_OPTIMIZER
 from .gradients.control_flow import Flow, function_of
 from .gradients.emit import Emitter
@@ -88,6 +88,7 @@ SETTINGS = "abele.training"
 loss, learning_rate, output, target, steps: as of the pass. inside: whether the loss reads the
 operand of the softmax or sigmoid that makes the output. For labels also classes, the number of
 classes, and optionally ignored, the label of ignored positions. With loss scaling also loss_scale.
+rates is the schedule of the learning rate that the model asks for, if it does.
 """
 
 
@@ -319,6 +320,9 @@ class _Step:
             found["classes"] = IntegerAttr(nn.shape_of(read)[1], i64)
             if options.ignore_index is not None:
                 found["ignored"] = IntegerAttr(options.ignore_index, i64)
+        rates = self.module.attributes.pop(SCHEDULE, None)
+        if rates is not None and options.schedule:
+            found["rates"] = rates
         if not (options.scale.is_none or options.scale.is_unit):
             found["loss_scale"] = FloatAttr(options.loss_scale, f64)
         self.module.attributes[SETTINGS] = DictionaryAttr(found)

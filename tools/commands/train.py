@@ -80,7 +80,8 @@ def train_command(
             "--schedule",
             metavar="NAME",
             help=f"How the learning rate changes: {', '.join(SHAPES)}. step:N[:FACTOR] and "
-            "linear-warmup:N take a number of steps. Names joined by + multiply.",
+            "linear-warmup:N take a number of steps. Names joined by + multiply. Default: what the "
+            "model asks for, as a solver of Caffe does.",
         ),
     ] = None,
     validation: Annotated[

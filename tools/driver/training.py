@@ -58,6 +58,7 @@ class Settings:
         ignored: the label of positions that do not count.
         steps: how many steps a run takes.
         loss_scale: the loss scale, or that of the first step.
+        rates: how the learning rate changes, as `schedule` takes it; "" if the model does not say.
     """
 
     loss: str
@@ -69,6 +70,7 @@ class Settings:
     ignored: int | None = None
     steps: int = 1
     loss_scale: float = 1.0
+    rates: str = ""
 
 
 def settings_of(module: ModuleOp) -> Settings:
