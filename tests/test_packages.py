@@ -80,6 +80,7 @@ OF_SEVERAL = {
     ),
     "tools/driver/extensions": ("machine_parts",),
     "tools/importers/caffe": ("layers", "networks"),
+    "tools/importers/mxnet": ("operators",),
     "tools/importers/onnx": ("exports",),
     "tools/importers/pt2": ("both_forms", "live"),
     "tools/testing/generators": ("blind_spots",),

@@ -24,6 +24,7 @@ NEEDED = {
     "keras": ("torch", "keras", "onnxscript"),
     "jax": ("jax", "optax", "flax", "equinox", "jax2onnx"),
     "caffe": (),
+    "mxnet": (),
 }
 """The packages that the Python blocks of each page import."""
 
@@ -36,11 +37,16 @@ ROWS = {
     "x": RANDOM.random((16, 6)).astype(np.float32),
     "target": RANDOM.random((16, 3)).astype(np.float32),
 }
+STRAIN = {
+    "data": RANDOM.standard_normal((32, 1, 64)).astype(np.float32),
+    "softmax_label": np.arange(32, dtype=np.int32) % 2,
+}
 DATA = {
     "scikit-learn": {"iris.npz": {"X": np.full((5, 4), 2, np.float32)}},
     "keras": {"train.npz": IMAGES},
     "jax": {"train.npz": ROWS},
     "caffe": {},
+    "mxnet": {"strain.npz": STRAIN},
 }
 """The arrays that Python blocks write."""
 

@@ -43,7 +43,7 @@ RECORDS = (
 CASES = "backends/host/battery/"
 """The files that list functions as cases to try."""
 
-OF_FRAMEWORKS = ("tools/importers/pt2/", "tools/importers/caffe/")
+OF_FRAMEWORKS = ("tools/importers/pt2/", "tools/importers/caffe/", "tools/importers/mxnet/")
 """The files that translate a framework's operators, some of which are called as ours are."""
 
 

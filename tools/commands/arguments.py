@@ -17,7 +17,10 @@ from ..importers.bounds import GivenSize, size_or_bounds
 
 ModelFile = Annotated[
     str,
-    typer.Argument(help="An .onnx, .pt2, .prototxt, .stablehlo, .mlir (any level) or .abele file."),
+    typer.Argument(
+        help="An .onnx, .pt2, .prototxt, -symbol.json, .stablehlo, .mlir (any level) or .abele "
+        "file."
+    ),
 ]
 PassesElsewhere = Annotated[
     str | None,

@@ -12,6 +12,7 @@ from ...ir.support.errors import InputError
 from ...ir.support.user_entries import add_entry
 from .caffe.front_end import CAFFE
 from .front_end import REFUSED, FrontEnd, Reading
+from .mxnet.front_end import MXNET
 from .onnx.front_end import ONNX
 from .pt2.front_end import PT2
 from .stablehlo.front_end import STABLEHLO
@@ -69,7 +70,7 @@ TEXT = FrontEnd(
 )
 """The text of a program of any level, or of other dialects of MLIR, which are converted to nn."""
 
-FRONT_ENDS = (ONNX, PT2, CAFFE, STABLEHLO, TEXT)
+FRONT_ENDS = (ONNX, PT2, CAFFE, MXNET, STABLEHLO, TEXT)
 """Abele's own front ends, in the order in which messages list them."""
 
 USERS_FRONT_ENDS: dict[str, FrontEnd] = {}

@@ -15,6 +15,7 @@ EXPORTS: Mapping[str, tuple[str, str]] = {
     ".pth": ("a pickle of PyTorch", TORCH),
     ".safetensors": ("weights without a graph; load them into the model", TORCH),
     ".caffemodel": ("weights of Caffe without a network; compile the .prototxt beside it", ""),
+    ".params": ("weights of MXNet without a graph; compile the -symbol.json beside it", ""),
     ".keras": ("a model of Keras", KERAS),
     ".h5": ("a model of Keras", KERAS),
     ".tflite": ("a model of TensorFlow Lite", TF2ONNX.format(given="--tflite {path}")),

@@ -11,6 +11,7 @@ from .dialects import dialect_pages, meaning
 from .levels import levels_page
 from .limits import limits_page
 from .markdown import code, link, page, plain, table
+from .mxnet_operators import mxnet_operators_page
 from .onnx_operators import onnx_operators_page
 from .onnx_table import onnx_table_page
 from .passes import passes_page
@@ -29,6 +30,7 @@ PAGES = {
     "onnx.md": "the ONNX operators that abele imports",
     "pytorch.md": "the operators of PyTorch that abele imports",
     "caffe.md": "the layers of Caffe that abele imports",
+    "mxnet.md": "the operators of MXNet that abele imports",
 }
 """The pages besides those of dialects, with their contents."""
 
@@ -52,6 +54,7 @@ def pages() -> dict[str, str]:
         "onnx.md": onnx_operators_page(),
         "pytorch.md": pytorch_operators_page(),
         "caffe.md": caffe_layers_page(),
+        "mxnet.md": mxnet_operators_page(),
         OPERATORS: onnx_table_page(),
     }
 

@@ -9,7 +9,7 @@ from abele.tools import compile_model
 from abele.tools.importers.front_ends import suffixes
 from abele.tools.importers.other_files import EXPORTS, how_to_export
 
-NO_LINE = {".caffemodel", ".ort"}
+NO_LINE = {".caffemodel", ".params", ".ort"}
 """Kinds of files from which nothing exports."""
 
 

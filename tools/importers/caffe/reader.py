@@ -10,6 +10,7 @@ from typing import Any, cast
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
+from ....ir.context import AbeleContext
 from ....ir.support.errors import InputError
 from ....ir.support.suggestions import similar_names
 from ....ir.upstream import ModuleOp
@@ -299,8 +300,6 @@ def _reason(program: _Import, layer: Layer, name: str) -> str:
 
 def open_shapes(model: Any) -> OpenShapes:
     """The shapes of the inputs. Raises InputError."""
-    from ....ir.context import AbeleContext  # noqa: PLC0415
-
     place = str(cast("str", model))
     files = files_of(Path(place), place)
     program = _Import.of(files, Reading(AbeleContext(), place))

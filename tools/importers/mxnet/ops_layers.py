@@ -1,0 +1,224 @@
+"""Operators of MXNet with weights, windows, or normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import i32
+
+from ....dialects import nn
+from ..building import Value
+from ..onnx.ops_normalise import normalised
+from .symbol_node import Importer, MxNode
+
+
+def _rank(node: MxNode) -> int:
+    """The number of spatial axes of the first operand. Raises InputError if there are none."""
+    rank = len(node.shape(0)) - 2
+    if rank < 1:
+        raise node.bad(f"image of shape {list(node.shape(0))}; need batch, channels and more")
+    return rank
+
+
+def _window(node: MxNode, rank: int) -> dict[str, list[int]]:
+    return {
+        "kernel_shape": node.spatial("kernel", rank, 0, 1),
+        "strides": node.spatial("stride", rank, 1, 1),
+        "pads": node.spatial("pad", rank, 0) * 2,
+        "dilations": node.spatial("dilate", rank, 1, 1),
+    }
+
+
+def _convolution(node: MxNode) -> Value:
+    return _convolved(node, transposed=False)
+
+
+def _convolved(node: MxNode, *, transposed: bool) -> Value:
+    rank, channels = _rank(node), node.shape(0)[1]
+    window, extra = _window(node, rank), dict[str, list[int]]()
+    outputs, groups = node.integer("num_filter", least=1), node.integer("num_group", 1, 1)
+    if outputs % groups or channels % groups:
+        raise node.bad(f"{outputs} filters of {channels} channels in {groups} groups")
+    first, second = (channels, outputs) if transposed else (outputs, channels)
+    shape = (first, second // groups, *window["kernel_shape"])
+    operands = [node.value(0), node.weight(1, shape)]
+    if not node.flag("no_bias", transposed):
+        operands.append(node.weight(2, (outputs,), 0.0))
+    if transposed:
+        extra["output_padding"] = node.spatial("adj", rank, 0)
+        if node.has("target_shape") and any(node.integers("target_shape")):
+            raise node.unsupported("target_shape", "adj is")
+    operator = "ConvTranspose" if transposed else "Conv"
+    return node.apply(operator, *operands, group=groups, **window, **extra)
+
+
+def _deconvolution(node: MxNode) -> Value:
+    return _convolved(node, transposed=True)
+
+
+def _fully_connected(node: MxNode) -> Value:
+    shape, outputs = node.shape(0), node.integer("num_hidden", least=1)
+    flat = node.flag("flatten", True)
+    rows, inner = (shape[:1], prod(shape[1:])) if flat else (shape[:-1], shape[-1])
+    value = node.reshape(node[0], (prod(rows), inner))
+    operands: list[Value] = [value, node.weight(1, (outputs, inner))]
+    if not node.flag("no_bias"):
+        operands.append(node.weight(2, (outputs,), 0.0))
+    return node.reshape(node.apply("Gemm", *operands, transB=1), (*rows, outputs))
+
+
+CONVENTIONS = ("valid", "full", "same")
+
+
+def _pooling(node: MxNode) -> Value:
+    """Windows of the convention full may hang over the end of the image, those of valid do not."""
+    rank, shape = _rank(node), node.shape(0)
+    image = shape[2:]
+    kind = node.choice("pool_type", ("max", "avg", "sum", "lp"), "max")
+    convention = node.choice("pooling_convention", CONVENTIONS, "valid")
+    counts = node.flag("count_include_pad", True) if node.has("count_include_pad") else True
+    if node.flag("global_pool"):
+        _ = [node.text(each, "") for each in ("kernel", "stride", "pad")]
+        size, stride, low = list(image), [1] * rank, [0] * rank
+    else:
+        size = node.spatial("kernel", rank, 0, 1)
+        stride, low = node.spatial("stride", rank, 1, 1), node.spatial("pad", rank, 0)
+    if any(p >= k for p, k in zip(low, size, strict=True)):
+        raise node.bad(f"padding of {low} with windows of {size}; need less")
+    if convention == "same" or kind == "lp":
+        raise node.unsupported(
+            f"{kind} with the convention {convention}", "max, avg and sum with valid and full are"
+        )
+    high = list(low)
+    if convention == "full":
+        high = [
+            max((-(-(n + 2 * p - k) // s)) * s + k - n - p, 0)
+            for n, k, s, p in zip(image, size, stride, low, strict=True)
+        ]
+    if any(n + p + h < k for n, k, p, h in zip(image, size, low, high, strict=True)):
+        raise node.bad(f"windows of {size} in an image of {list(image)}")
+    if kind == "max":
+        return node.apply("MaxPool", node[0], kernel_shape=size, strides=stride, pads=low + high)
+    value = node.wide(node[0])
+    total = node.add(nn.PoolOp(value, "sum", size, stride=stride, pad_low=low, pad_high=high))
+    if kind == "sum":
+        return node.cast(total, nn.element_of(node[0]))
+    if counts and high == low:
+        return node.cast(node.scaled(total, 1.0 / prod(size)), nn.element_of(node[0]))
+    # Elements count up to the padding, or up to the image.
+    sums = np.ones(())
+    for n, k, s, p, m in zip(image, size, stride, low, nn.shape_of(total)[2:], strict=True):
+        begin = np.arange(m) * s - p
+        first, last = (begin, n + p) if counts else (np.maximum(begin, 0), n)
+        sums = np.multiply.outer(sums, np.minimum(begin + k, last) - first)
+    if (sums <= 0).any():
+        raise node.bad(f"windows of {size} lie outside an image of {list(image)}")
+    share = (1.0 / sums).astype(np.float32)
+    return node.cast(node.add(nn.MulOp(total, node.emitted(share, total))), nn.element_of(node[0]))
+
+
+def _batch_norm(node: MxNode) -> Sequence[Value]:
+    shape = node.shape(0)
+    axis = node.axis(node.integer("axis", 1), len(shape))
+    if len(shape) < 2 or axis != 1:
+        raise node.unsupported(f"axis {axis} of {list(shape)}", "axis 1 is")
+    channels, epsilon = (shape[1],), node.number("eps", 1e-3)
+    momentum, is_fixed = node.number("momentum", 0.9), node.flag("fix_gamma", True)
+    keeps = node.flag("use_global_stats")
+    for each in ("output_mean_var", "min_calib_range", "max_calib_range"):
+        if node.has(each) and node.text(each) not in ("False", "0"):
+            raise node.unsupported(each, "one output is")
+    one = node.known(np.ones(channels, np.float32))
+    scale: Value = one if is_fixed else node.weight(1, channels, 1.0)
+    mean, variance = node.weight(3, channels, 0.0), node.weight(4, channels, 1.0)
+    if node.graph.training:
+        if keeps:
+            raise node.unsupported("use_global_stats in training", "the batch's statistics are")
+        node.scope.trained["batch-statistics"] = repr(1.0 - momentum)
+    bias = node.weight(2, channels, 0.0)
+    return [node.apply("BatchNormalization", node[0], scale, bias, mean, variance, epsilon=epsilon)]
+
+
+def _layer_norm(node: MxNode) -> Value:
+    shape = node.shape(0)
+    axis = node.axis(node.integer("axis", -1), len(shape))
+    value, _, _ = normalised(node, node[0], [axis], node.number("eps", 1e-5))
+    _ = node.flag("output_mean_var")
+    along = [n if i == axis else 1 for i, n in enumerate(shape)]
+    for index, default, operation in ((1, 1.0, nn.MulOp), (2, 0.0, nn.AddOp)):
+        weight = node.ssa(node.weight(index, (shape[axis],), default))
+        value = node.add(operation(value, node.reshape(node.wide(weight), along)))
+    return node.cast(value, nn.element_of(node[0]))
+
+
+def _instance_norm(node: MxNode) -> Value:
+    channels = (node.shape(0)[1],) if len(node.shape(0)) > 1 else ()
+    scale, bias = node.weight(1, channels, 1.0), node.weight(2, channels, 0.0)
+    epsilon = node.number("eps", 1e-3)
+    return node.apply("InstanceNormalization", node[0], scale, bias, epsilon=epsilon)
+
+
+def _l2_normalisation(node: MxNode) -> Value:
+    """Division by the root of the sum of squares, and of a small number."""
+    shape = node.shape(0)
+    modes = {"instance": range(1, len(shape)), "channel": [1], "spatial": range(2, len(shape))}
+    axes = list(modes[node.choice("mode", list(modes), "instance")])
+    squares = node.add(nn.SquareOp(node.wide(node[0])))
+    total = node.add(nn.ReduceOp(squares, "sum", axes, keep_dims=True))
+    size = node.add(nn.SqrtOp(node.add(nn.ShiftOp(total, node.number("eps", 1e-10)))))
+    return node.cast(node.add(nn.DivOp(node.wide(node[0]), size)), nn.element_of(node[0]))
+
+
+def _lrn(node: MxNode) -> Value:
+    size = node.integer("nsize", least=1)
+    if size % 2 == 0 or len(node.shape(0)) < 2:
+        raise node.unsupported(f"nsize {size}", "an odd number is, of an image with channels")
+    return node.apply(
+        "LRN",
+        node[0],
+        size=size,
+        alpha=node.number("alpha", 1e-4),
+        beta=node.number("beta", 0.75),
+        bias=node.number("knorm", 2.0),
+    )
+
+
+def _embedding(node: MxNode) -> Value:
+    shape = (node.integer("input_dim", least=1), node.integer("output_dim", least=1))
+    _ = node.text("dtype", "float32"), node.flag("sparse_grad")
+    table = node.ssa(node.weight(1, shape))
+    return node.add(nn.GatherOp(table, node.cast(node[0], i32), 0))
+
+
+def _up_sampling(node: MxNode) -> Value:
+    if node.choice("sample_type", ("nearest", "bilinear")) != "nearest" or node.count != 1:
+        raise node.unsupported("sample_type bilinear, or several operands", "nearest is")
+    scale = node.integer("scale", least=1)
+    factors = node.known(np.array([1.0, 1.0] + [float(scale)] * _rank(node), np.float32))
+    return node.apply(
+        "Resize",
+        node.value(0),
+        None,
+        factors,
+        mode="nearest",
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
+
+
+LAYERS: dict[str, Importer] = {
+    "Convolution": _convolution,
+    "Deconvolution": _deconvolution,
+    "FullyConnected": _fully_connected,
+    "Pooling": _pooling,
+    "BatchNorm": _batch_norm,
+    "LayerNorm": _layer_norm,
+    "InstanceNorm": _instance_norm,
+    "L2Normalization": _l2_normalisation,
+    "LRN": _lrn,
+    "Embedding": _embedding,
+    "UpSampling": _up_sampling,
+}
+"""The importers of layers."""
