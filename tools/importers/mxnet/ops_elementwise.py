@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import element_type
-from ..building import Value
+from ..building import Known, Value
 from .symbol_node import F32, Importer, MxNode
 
 Make = Callable[[SSAValue], nn.PureTensorOp]
@@ -38,9 +38,10 @@ def _activation(node: MxNode) -> Value:
     return _one(ACTIVATIONS[node.choice("act_type", list(ACTIVATIONS))](node))
 
 
-def _one(found: object) -> Value:
-    assert not isinstance(found, list | tuple), "the importer has one output"
-    return found  # pyright: ignore[reportReturnType]
+def _one(found: Sequence[Value] | Value) -> Value:
+    """The output of an importer that has one."""
+    assert isinstance(found, SSAValue | Known), "the importer has one output"
+    return found
 
 
 def _leaky_relu(node: MxNode) -> Value:

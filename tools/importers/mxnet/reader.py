@@ -239,7 +239,7 @@ class _Import:
         with node.checked():
             found = IMPORTERS[node.node.operator](node)
             node.check_attributes()
-        outputs: Sequence[Value] = found if isinstance(found, list | tuple) else [found]
+        outputs = _outputs_of(found)
         node.finish(node.operands, outputs)
         self.scope.values[index] = outputs
 
@@ -277,6 +277,11 @@ class _Import:
                 name = self.symbol.nodes[node.inputs[1][0]].name
                 return name if name.replace("_", "a").isalnum() else ""
         return ""
+
+
+def _outputs_of(found: Sequence[Value] | Value) -> Sequence[Value]:
+    """The outputs of an importer, of which one may stand alone."""
+    return [found] if isinstance(found, SSAValue | Known) else found
 
 
 def _with_auxiliaries(symbol: Symbol) -> Symbol:

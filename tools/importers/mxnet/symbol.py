@@ -132,7 +132,7 @@ def _node(tree: Any, index: int, line: int) -> SymbolNode:
         raise ValueError(f"{what}: its name is {str(name)[:60]!r}, its op {str(operator)[:60]!r}")
     attributes: dict[str, str] = {}
     for spelling in reversed(SPELLINGS):
-        held = tree.get(spelling) or {}
+        held: dict[Any, Any] = tree.get(spelling) or {}
         if not all(isinstance(each, str) for pair in held.items() for each in pair):
             raise ValueError(f"{what}: {spelling} has values that are no texts")
         attributes |= held
