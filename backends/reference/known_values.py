@@ -11,6 +11,12 @@ from ...dialects import nn
 from ...ir.support.arrays import Array
 from .run import evaluate_pure, is_evaluable
 
+Begins = Callable[[SSAValue], Array | None]
+"""The array of a value that its operation does not say; None if there is none."""
+
+Closed = Callable[[SSAValue], bool]
+"""Whether a value is what its operation computes."""
+
 
 class KnownValues:
     """The arrays of values of nn that follow from constants alone. Each is computed once.
@@ -19,23 +25,23 @@ class KnownValues:
 
     Args:
         most: larger values are not known, whatever they follow from.
-        begins: the array of a value that its operation does not say; None if there is none.
-        is_open: whether a value is not what its operation computes.
     """
 
-    def __init__(
-        self,
-        most: int,
-        begins: Callable[[SSAValue], Array | None] = lambda value: None,
-        is_open: Callable[[SSAValue], bool] = lambda value: False,
-    ) -> None:
+    def __init__(self, most: int) -> None:
         self._most = most
-        self._begins = begins
-        self._is_open = is_open
         self._found: dict[SSAValue, Array | None] = {}
 
-    def array(self, value: SSAValue) -> Array | None:
-        """The array of a value; None if it is not known, or too large."""
+    def array(
+        self,
+        value: SSAValue,
+        begins: Begins = lambda value: None,
+        is_closed: Closed = lambda value: True,
+    ) -> Array | None:
+        """The array of a value; None if it is not known, or too large.
+
+        Args:
+            begins, is_closed: the same in every call.
+        """
         found = self._found
         pending = [value]
         while pending:
@@ -43,9 +49,9 @@ class KnownValues:
             if each in found:
                 pending.pop()
                 continue
-            operands = self._operands(each)
+            operands = self._operands(each) if is_closed(each) else None
             if operands is None or any(found.get(v, v) is None for v in operands):
-                found[each] = None if operands is not None else self._begins(each)
+                found[each] = None if operands is not None else begins(each)
                 continue
             unknown = next((v for v in operands if v not in found), None)
             if unknown is not None:
@@ -58,7 +64,7 @@ class KnownValues:
 
     def _operands(self, value: SSAValue) -> list[SSAValue] | None:
         """The values that an array is computed from; None if none is."""
-        if not isinstance(value, OpResult) or self._is_open(value):
+        if not isinstance(value, OpResult):
             return None
         if prod(nn.shape_of(value)) > self._most or not is_evaluable(value.op):
             return None

@@ -182,13 +182,9 @@ class ProgramBuilder:
     loads: list[nn.LoadOp] = field(default_factory=list[nn.LoadOp])
     fixed: list[str] = field(default_factory=list[str])
     made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
+    computed: KnownValues = field(default_factory=lambda: KnownValues(MAX_KNOWN_ELEMENTS))
     names: Names = field(default_factory=lambda: Names({"main", SEED, STEP}))
     random: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
-
-    def __post_init__(self) -> None:
-        self._known = KnownValues(
-            MAX_KNOWN_ELEMENTS, self._of_weight, lambda value: value in self.sizes
-        )
 
     @property
     def body(self) -> Block:
@@ -320,7 +316,9 @@ class ProgramBuilder:
         """
         if isinstance(value, Known):
             return value.make()
-        return None if value in self.sizes else self._known.array(value)
+        if value in self.sizes:
+            return None
+        return self.computed.array(value, self._of_weight, lambda value: value not in self.sizes)
 
     def exact(self, value: Value) -> Array | None:
         """The array of a value known at import without any rounding, if it is small.

@@ -31,9 +31,13 @@ def test_large_values_are_not_known():
 def test_a_caller_says_what_values_are():
     load = nn.LoadOp("w", nn.tensor((), i32)).result
     total = nn.AddOp(load, load).result
-    known = KnownValues(10, lambda value: np.array(3, np.int32) if value is load else None)
-    assert known.array(total) == 6
+
+    def weight(value: SSAValue) -> np.ndarray | None:
+        return np.array(3, np.int32) if value is load else None
+
+    assert KnownValues(10).array(total, weight) == 6
     assert KnownValues(10).array(total) is None
     one = nn.ConstantOp(np.ones((), np.int32)).result
-    is_open = KnownValues(10, is_open=lambda value: value is one)
-    assert is_open.array(nn.AddOp(one, one).result) is None
+    double = nn.AddOp(one, one).result
+    assert KnownValues(10).array(double) == 2
+    assert KnownValues(10).array(double, is_closed=lambda value: value is not one) is None
