@@ -15,6 +15,7 @@ from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from ..ir.well_known import ENTRY
 from .stablehlo_to_nn.conversion import ADVICE, ToNn, Unsupported
+from .stablehlo_to_nn.moments import fold_moments
 from .stablehlo_to_nn.table import ON_ELEMENTS, TABLE
 
 NOTHING = "nothing replaces it"
@@ -106,6 +107,7 @@ def _lowered(main: func.FuncOp, new: ToNn) -> Block:
     assert old.last_op is not None
     end.location = old.last_op.location
     block.add_op(end)
+    fold_moments(block)
     _drop_unused(block)
     return block
 

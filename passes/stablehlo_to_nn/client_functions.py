@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult, SSAValue
 
 from ...dialects import nn
 from .conversion import Lower, ToNn
@@ -22,6 +22,66 @@ def _unary(make: Callable[[SSAValue], Any]) -> Lower:
 
 def _special(op: Any, new: ToNn) -> Sequence[SSAValue]:
     return [special(new, op.name, *new.operands(op))]
+
+
+def _erfc(op: Any, new: ToNn) -> Sequence[SSAValue]:
+    """One minus the error function; in GELU, 1 + erf of the negative, which is as exact there."""
+    value = new.value(op.operand)
+    if not _is_in_gelu(op, new):
+        return [special(new, op.name, value)]
+    return [new.add(nn.ShiftOp(new.add(nn.ErfOp(_negative(new, op.operand))), 1.0))]
+
+
+def _is_in_gelu(op: Any, new: ToNn) -> bool:
+    """Whether the only reader of an erfc multiplies it by its argument, but for a factor.
+
+    Where 1 + erf loses digits it is small, and the product then is the smaller, too.
+    """
+    readers = [use.operation for use in op.results[0].uses]
+    if len(readers) != 1 or readers[0].name != "stablehlo.multiply":
+        return False
+    others = [value for value in readers[0].operands if value is not op.results[0]]
+    if len(others) != 1:
+        return False
+    (of_other, root), (of_own, argument) = (
+        _factored(new, value) for value in (others[0], op.operand)
+    )
+    return root is argument and of_other > 0 > of_own
+
+
+def _factored(new: ToNn, value: SSAValue) -> tuple[float, SSAValue]:
+    """The number that a value of stablehlo is another one times, and that other one."""
+    factor = 1.0
+    while isinstance(value, OpResult):
+        if value.op.name == "stablehlo.negate":
+            factor, value = -factor, value.op.operands[0]
+            continue
+        found = _multiple(new, value)
+        if found is None:
+            break
+        number, value = found
+        factor *= number
+    return factor, value
+
+
+def _multiple(new: ToNn, value: OpResult) -> tuple[float, SSAValue] | None:
+    """A number and what it is multiplied by; None for what is no such product or quotient."""
+    if value.op.name not in ("stablehlo.multiply", "stablehlo.divide"):
+        return None
+    lhs, rhs = value.op.operands
+    number = new.splat(new.value(rhs))
+    if value.op.name == "stablehlo.divide":
+        return (1.0 / number, lhs) if number else None
+    if number is not None:
+        return number, lhs
+    number = new.splat(new.value(lhs))
+    return None if number is None else (number, rhs)
+
+
+def _negative(new: ToNn, value: SSAValue) -> SSAValue:
+    """The negative of a value of stablehlo, in nn, without a second change of sign."""
+    factor, root = _factored(new, value)
+    return new.add(nn.ScaleOp(new.value(root), -factor))
 
 
 def _is_infinity(sign: float) -> Lower:
@@ -49,5 +109,6 @@ TABLE: Mapping[str, Lower] = {
     "chlo.tan": _unary(nn.TanOp),
     "chlo.next_after": _special,
     **dict.fromkeys(FORMULAS, _special),
+    "chlo.erfc": _erfc,
 }
 """What lowers each operation, by name."""

@@ -57,6 +57,9 @@ class ToNn(Conversion):
         functions: the functions of the program, by name.
         on_elements: the operations that what lowers them may take for a tensor of any shape.
         values: the values of nn that values of stablehlo have become.
+        spread: for a tensor that was repeated along axes, the one that was, and the axis of each of
+            its own.
+        whole: for a tensor that was merged along axes, the same with one element along each.
         refused: the operations that nothing replaces, and why.
     """
 
@@ -72,6 +75,8 @@ class ToNn(Conversion):
         self.functions = functions
         self.values: dict[SSAValue, SSAValue] = {}
         self.refused: list[tuple[Operation, Unsupported]] = []
+        self.spread: dict[SSAValue, tuple[SSAValue, tuple[int, ...]]] = {}
+        self.whole: dict[SSAValue, SSAValue] = {}
         self._known = KnownValues(MOST_KNOWN)
         self._constants: dict[tuple[Block, bytes, str, tuple[int, ...]], SSAValue] = {}
         self._added: list[Operation] = []

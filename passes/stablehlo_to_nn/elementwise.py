@@ -236,6 +236,30 @@ def _reduce_precision(op: stablehlo.ReducePrecisionOp, new: ToNn) -> Sequence[SS
     return [new.cast(new.add(nn.SelectOp(is_number, rounded, value)), nn.element_of(given))]
 
 
+def _extreme(make: Binary, of_truths: Binary, lowest: float) -> Lower:
+    """The larger or the smaller element.
+
+    Args:
+        lowest: the number that changes no element.
+    """
+    plain = _binary(make, of_truths)
+
+    def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
+        lhs, rhs = new.operands(op)
+        shape = nn.shape_of(op.result)
+        for value, other in ((lhs, rhs), (rhs, lhs)):
+            number = new.splat(value) if is_float(value) else None
+            if number is None or nn.shape_of(other) != shape:
+                continue
+            if number == lowest:
+                return [other]
+            if number == 0 and lowest < 0:
+                return [new.add(nn.ReluOp(other))]
+        return plain(op, new)
+
+    return lower
+
+
 # Comparisons and choices
 
 COMPARISONS: Mapping[str, Binary] = {
@@ -324,8 +348,8 @@ TABLE: Mapping[str, Lower] = {
     "stablehlo.and": _binary(nn.BitwiseAndOp, nn.LogicalAndOp),
     "stablehlo.atan2": _atan2,
     "stablehlo.divide": _built(divided),
-    "stablehlo.maximum": _binary(nn.MaxOp, nn.LogicalOrOp),
-    "stablehlo.minimum": _binary(nn.MinOp, nn.LogicalAndOp),
+    "stablehlo.maximum": _extreme(nn.MaxOp, nn.LogicalOrOp, -inf),
+    "stablehlo.minimum": _extreme(nn.MinOp, nn.LogicalAndOp, inf),
     "stablehlo.multiply": _binary(nn.MulOp, nn.LogicalAndOp),
     "stablehlo.or": _binary(nn.BitwiseOrOp, nn.LogicalOrOp),
     "stablehlo.power": _binary(nn.PowOp),

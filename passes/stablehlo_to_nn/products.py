@@ -49,15 +49,33 @@ def _dot_general(op: stablehlo.DotGeneralOp, new: ToNn) -> Sequence[SSAValue]:
     axes = op.dot_dimension_numbers.data
     lhs, rhs = new.operands(op)
     result = nn.tensor_of(op.result)
-    made = product(
-        new,
-        lhs,
-        rhs,
-        (axes.lhs_batching_dimensions, axes.rhs_batching_dimensions),
-        (axes.lhs_contracting_dimensions, axes.rhs_contracting_dimensions),
-        result.element_type,
-    )
-    return [new.reshape(made, nn.shape_of(result))]
+    batch = axes.lhs_batching_dimensions, axes.rhs_batching_dimensions
+    terms = axes.lhs_contracting_dimensions, axes.rhs_contracting_dimensions
+    shape, common = nn.shape_of(result), len(batch[0])
+    rows = len(nn.shape_of(lhs)) - common - len(terms[0])
+    if not _is_read_turned(op, common, rows):
+        made = product(new, lhs, rhs, batch, terms, result.element_type)
+        return [new.reshape(made, shape)]
+    # The transposes of this one and of the one that reads it become one, or none.
+    made = product(new, rhs, lhs, batch[::-1], terms[::-1], result.element_type)
+    turned = [*range(common), *range(common + rows, len(shape)), *range(common, common + rows)]
+    made = new.reshape(made, [shape[a] for a in turned])
+    return [new.transpose(made, [turned.index(a) for a in range(len(shape))])]
+
+
+def _is_read_turned(op: stablehlo.DotGeneralOp, common: int, rows: int) -> bool:
+    """Whether the only reader of a product wants the axes of the second tensor before those of the
+    first.
+
+    Args:
+        common: the number of axes that both tensors have.
+        rows: the number of axes that only the first one has.
+    """
+    readers = [use.operation for use in op.result.uses]
+    if len(readers) != 1 or not isinstance(readers[0], stablehlo.TransposeOp):
+        return False
+    free = [a - common for a in readers[0].axes if a >= common]
+    return free == [*range(rows, len(free)), *range(rows)] and 0 < rows < len(free)
 
 
 def _dot(op: stablehlo.DotOp, new: ToNn) -> Sequence[SSAValue]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import i1, i32
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult, SSAValue
 
 from ...dialects import nn, stablehlo
 from ...dialects.coordinates import holds_exactly
@@ -30,8 +30,26 @@ def _iota(op: stablehlo.IotaOp, new: ToNn) -> Sequence[SSAValue]:
 
 
 def _broadcast_in_dim(op: stablehlo.BroadcastInDimOp, new: ToNn) -> Sequence[SSAValue]:
-    value, shape = new.value(op.operand), nn.shape_of(op.result)
-    axes, own = op.axes, nn.shape_of(value)
+    value, shape, axes = new.value(op.operand), nn.shape_of(op.result), op.axes
+    if value in new.spread:
+        # Two of them are one.
+        value, inner = new.spread[value]
+        axes = tuple(axes[a] for a in inner)
+    made = _spread(new, value, axes, shape)
+    new.spread.setdefault(made, (value, axes))
+    return [made]
+
+
+def _spread(new: ToNn, value: SSAValue, axes: Sequence[int], shape: Sequence[int]) -> SSAValue:
+    """A tensor repeated along new axes, and along those where it has one element.
+
+    Args:
+        axes: the axis of the result for each axis of the tensor.
+    """
+    kept = _with_all_axes(new, value, axes, len(shape))
+    if kept is not None:
+        return new.expand(kept, shape)
+    own = nn.shape_of(value)
     order = sorted(range(len(axes)), key=axes.__getitem__)
     value = new.transpose(value, order)
     wide = [1] * len(shape)
@@ -40,7 +58,26 @@ def _broadcast_in_dim(op: stablehlo.BroadcastInDimOp, new: ToNn) -> Sequence[SSA
     # Axes of one element in front are there without being written.
     while wide and wide[0] == 1 and len(wide) > max(len(own), 0):
         wide.pop(0)
-    return [new.expand(new.reshape(value, wide), shape)]
+    return new.expand(new.reshape(value, wide), shape)
+
+
+def _with_all_axes(new: ToNn, value: SSAValue, axes: Sequence[int], rank: int) -> SSAValue | None:
+    """A reduced tensor that has kept its axes, with one element; None if it is no reduced one, or
+    if its axes become others.
+    """
+    if not isinstance(value, OpResult) or not isinstance(value.op, nn.ReduceOp):
+        return None
+    gone = nn.values_of(value.op.axes)
+    full = len(nn.shape_of(value.op.operand))
+    if value.op.keep_dims is not None or full != rank:
+        return None
+    if tuple(axes) != tuple(a for a in range(full) if a not in gone):
+        return None
+    found = new.whole.get(value)
+    if found is None:
+        made = nn.ReduceOp(value.op.operand, value.op.combiner.data, gone, keep_dims=True)
+        found = new.whole[value] = new.add(made)
+    return found
 
 
 def _broadcast(op: stablehlo.BroadcastOp, new: ToNn) -> Sequence[SSAValue]:
