@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     BytesAttr,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
+    FunctionType,
     IntAttr,
     StringAttr,
     TensorType,
@@ -219,6 +220,15 @@ _MOST_KNOWN = 8192
 _TENSOR = re.compile(r"tensor<(?:[0-9]+x)*[a-z][a-zA-Z0-9]*>")
 """A tensor type without an encoding. Equal texts of such types mean equal types."""
 
+_SIGNATURE = re.compile(
+    rf"\((?:{_TENSOR.pattern}(?:, {_TENSOR.pattern})*)?\) -> "
+    rf"(?:{_TENSOR.pattern}|\({_TENSOR.pattern}(?:, {_TENSOR.pattern})*\)|\(\))"
+)
+"""The types of the operands and results of an operation, all of them plain tensors."""
+
+_PROPERTIES = re.compile(r"<\{[^{}\"]*\}>")
+"""Properties without dictionaries and strings in them. In one text, equal ones are equal."""
+
 _PLAIN_LOCATION = re.compile(r'loc\((?:unknown|"[^"\\\n]*")\)')
 """A location that contains no other location."""
 
@@ -232,7 +242,7 @@ _locations: dict[str, LocationAttr] = {}
 class _PlacingParser(Parser):
     """xDSL's parser, which also gives operations without a location their place in the text.
 
-    It parses equal texts of tensor types and of plain locations only once, and reads the elements
+    It parses equal texts of types, properties and plain locations only once, and reads the elements
     of a `dense<...>` to the bit.
 
     Args:
@@ -244,6 +254,8 @@ class _PlacingParser(Parser):
     ) -> None:
         super().__init__(context, text, path)
         self._locations = locations
+        self._signatures: dict[str, FunctionType] = {}
+        self._properties: dict[str, dict[str, Attribute]] = {}
         self._parser_state.lexer = QuickLexer(self.lexer.input)
         self._resume_from(0)
         self._text = text
@@ -271,6 +283,15 @@ class _PlacingParser(Parser):
                 self._resume_from(found[1])
                 return found[0]
         return self._known(_PLAIN_LOCATION, _locations, super().parse_optional_location)
+
+    def parse_optional_function_type(self) -> FunctionType | None:
+        """The types of operands and results, if they are next."""
+        return self._known(_SIGNATURE, self._signatures, super().parse_optional_function_type)
+
+    def parse_optional_properties_dict(self) -> dict[str, Attribute]:
+        """Properties, if they are next."""
+        found = self._known(_PROPERTIES, self._properties, super().parse_optional_properties_dict)
+        return dict(found or {})
 
     def _known(
         self, pattern: re.Pattern[str], known: dict[str, T], parse: Callable[[], T | None]

@@ -8,6 +8,7 @@ StableHLO.
 
 from xdsl.ir import Dialect
 
+from ...ir.xdsl.verified_by_form import verified_by_form
 from .base import ReturnOp, StablehloOp, integers_of, pairs_of
 from .constants import CONSTANTS, MOST_NUMBERS, ConstantOp, IotaOp
 from .control import (
@@ -93,6 +94,8 @@ STABLEHLO = Dialect(
     ],
     [*WORDS, *NUMBERINGS],
 )
+
+verified_by_form(*STABLEHLO.operations)
 
 __all__ = [
     "STABLEHLO",

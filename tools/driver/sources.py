@@ -9,7 +9,6 @@ from ...ir.context import AbeleContext
 from ...ir.pass_manager import PassManager, parse_pipeline
 from ...passes.pipelines import FROM_SOURCES, PASSES
 from .program import ReadProgram, verified_level
-from .verifiers import verifiers
 
 
 def from_source(program: ReadProgram, context: AbeleContext, passes: str) -> ReadProgram:
@@ -27,7 +26,7 @@ def from_source(program: ReadProgram, context: AbeleContext, passes: str) -> Rea
     if any(name in passes for name in names):
         return program
     source = program.module.clone()
-    manager = PassManager(parse_pipeline(",".join(names), PASSES), verifiers(program.level))
-    manager.run(context, program.module)
+    # The program was verified when it was read, and is verified again below.
+    PassManager(parse_pipeline(",".join(names), PASSES)).run(context, program.module)
     level = verified_level(program.module, program.path)
     return replace(program, level=level, source=source)

@@ -109,6 +109,8 @@ def _read(path: Path) -> TensorFile:
         spans = {name: _span(name, entry) for name, entry in header.items()}
         _check_order(spans, size - begin)
         elements = np.fromfile(stream, np.uint8)
+        # What nobody can change need not be copied.
+        elements.flags.writeable = False
     arrays = {name: _array(name, span, elements) for name, span in spans.items()}
     return TensorFile(metadata, arrays, header, elements)
 

@@ -45,8 +45,6 @@ def read_stablehlo(model: Any, reading: Reading) -> ModuleOp:
     module, weights = _parsed(model, reading.place)
     main = _tidy(module, reading.place)
     _check_registered(module, reading.place)
-    for op in module.walk():
-        _check(op, reading.place)
     given = () if reading.weights is None else reading.weights.arrays
     hold_weights(module, main, weights, given, reading.place)
     return module
@@ -60,6 +58,8 @@ def uses_of(model: Any, reading: Reading) -> tuple[list[Use], str]:
     problem = ""
     why = dict[int, str]()
     if not unknown:
+        for op in module.walk():
+            _check(op, reading.place)
         why = {id(op): text for op, text in refusals(module)}
     else:
         problem = "it has operations that abele does not know"
