@@ -26,7 +26,7 @@ MLIR_DIALECTS = tuple(_HOMES)
 
 
 MLIR = Level(
-    "mlir",
+    "linalg",
     (row("builtin func"), row(" ".join(MLIR_DIALECTS))),
     meaning="What compilers that use MLIR share: loops over elements, and scalar bodies.",
 )

@@ -43,6 +43,8 @@ PASSES: dict[str, str] = {
     "keep-remote": "abele.passes.keep_remote:KeepRemote",
     "plan-splits": "abele.passes.plan_splits:PlanSplits",
     "convert-linalg-to-nn": "abele.passes.convert_linalg_to_nn:ConvertLinalgToNn",
+    "convert-nn-to-linalg": "abele.passes.convert_nn_to_linalg:ConvertNnToLinalg",
+    "convert-nn-to-stablehlo": "abele.passes.convert_nn_to_stablehlo:ConvertNnToStablehlo",
     "convert-nn-to-partition": "abele.passes.convert_nn_to_partition:ConvertNnToPartition",
     "convert-partition-to-tile": "abele.passes.convert_partition_to_tile:ConvertPartitionToTile",
     "schedule-supersteps": "abele.passes.schedule_supersteps:ScheduleSupersteps",

@@ -408,6 +408,7 @@ SCALARS: Mapping[type[Operation], Scalar] = {
     math.FloorOp: _function("floor"),
     math.FmaOp: _multiplied_added,
     math.FPowIOp: _powered,
+    math.IPowIOp: _function("pow"),
     math.LogOp: _function("log"),
     math.Log2Op: _scaled("log", after=1 / LN2),
     math.Log10Op: _scaled("log", after=1 / LN10),

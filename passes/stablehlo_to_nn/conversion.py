@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from ...backends.reference import KnownValues
 from ...dialects import nn
-from ...dialects.dtypes import STORED, numpy_dtype
+from ...dialects.dtypes import numpy_dtype
 from ...ir.conversion import Conversion, Patterns
 from ...ir.provenance import at, is_known, origin, place
 from ...ir.support.errors import InputError
@@ -60,7 +60,6 @@ class ToNn(Conversion):
         spread: for a tensor that was repeated along axes, the one that was, and the axis of each of
             its own.
         whole: for a tensor that was merged along axes, the same with one element along each.
-        ranges: the least and the largest number of iteration numbers of loops.
         refused: the operations that nothing replaces, and why.
     """
 
@@ -75,7 +74,6 @@ class ToNn(Conversion):
         self.on_elements = on_elements
         self.functions = functions
         self.values: dict[SSAValue, SSAValue] = {}
-        self.ranges: dict[SSAValue, tuple[int, int]] = {}
         self.refused: list[tuple[Operation, Unsupported]] = []
         self.spread: dict[SSAValue, tuple[SSAValue, tuple[int, ...]]] = {}
         self.whole: dict[SSAValue, SSAValue] = {}
@@ -232,7 +230,6 @@ class ToNn(Conversion):
                 where = _where(op)
                 raise Unsupported(f"{where}: it is not supported; {ADVICE}", where)
             results = lower(op, self)
-            self._check_stored()
         except Unsupported as error:
             # Go on, so that the message lists all of them. Nobody sees the values.
             self.refused.append((op, error))
@@ -244,15 +241,6 @@ class ToNn(Conversion):
         self._become(op, results)
         self._locate(results)
         self.source, self._added = outer, added
-
-    def _check_stored(self) -> None:
-        """Raise Unsupported if what was added computes with elements that are only stored."""
-        for op in self._added:
-            if any(nn.element_of(each) in STORED for each in tensors(op.operands)):
-                try:
-                    op.verify_()
-                except VerifyException as error:
-                    raise self.unsupported("the element type", str(error)) from None
 
     def _become(self, op: Operation, results: Sequence[SSAValue]) -> None:
         if len(results) != len(op.results):

@@ -18,6 +18,7 @@ OWN_TESTS = (
     *("plan-splits", "differentiate", "train", "assign-stages", "cut-batch"),
     *("narrow-partials", "narrow-products", "multiply-quantised"),
     *("convert-linalg-to-nn", "convert-stablehlo-to-nn"),
+    *("convert-nn-to-linalg", "convert-nn-to-stablehlo"),
 )
 """The passes whose programs compute something else, that take too long, that refuse weights that
 are not finite, that look for more than chance makes, or that take programs from elsewhere. They

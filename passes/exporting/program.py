@@ -1,0 +1,225 @@
+"""Functions and states of nn in dialects that have no states.
+
+A state that the program changes is an argument and a result of @main: after the inputs and the
+outputs, in the order of the program. A state that it only reads is a constant, or an argument too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ...dialects import control, nn
+from ...dialects.host import host_names
+from ...ir.conversion import Patterns
+from ...ir.refusals import Uncovered
+from ...ir.upstream import ModuleOp
+from ...ir.well_known import ENTRY
+from ...ir.xdsl.walk import operations
+from .operators import Export
+
+
+@dataclass
+class States:
+    """The states of a program.
+
+    Attributes:
+        kept: those that are arguments, in their order, each with its type.
+        stored: those that the program changes.
+        loaded, left: the value of each at the beginning and at the end.
+    """
+
+    values: dict[str, NDArray[np.generic]]
+    kept: dict[str, Attribute]
+    stored: frozenset[str]
+    loaded: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    left: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+
+    @classmethod
+    def of(cls, module: ModuleOp, *, all_are_arguments: bool) -> States:
+        """The states of a module.
+
+        Args:
+            all_are_arguments: whether states that the program only reads are arguments too.
+        """
+        states = [op for op in module.body.block.ops if isinstance(op, nn.StateOp)]
+        stored = frozenset(
+            op.state.string_value() for op in operations(module) if isinstance(op, nn.StoreOp)
+        )
+        values = {op.sym_name.data: op.value.array for op in states}
+        kept: dict[str, Attribute] = {
+            op.sym_name.data: op.elements
+            for op in states
+            if all_are_arguments or op.sym_name.data in stored
+        }
+        return cls(values, kept, stored)
+
+    @property
+    def changed(self) -> list[str]:
+        """The states that are results of @main, in their order."""
+        return [name for name in self.kept if name in self.stored]
+
+
+class ProgramExport(Export):
+    """A whole program in another dialect, while it is made.
+
+    Attributes:
+        states: its states.
+        entry: whether the function that is being converted is @main.
+        top: the block of the function that is being converted.
+        depth: how many branches and loops are around what is converted.
+    """
+
+    entry: bool = False
+    depth: int = 0
+
+    def __init__(self, patterns: Patterns[Any], to: str, states: States) -> None:
+        super().__init__(patterns, to)
+        self.states = states
+        self._before: dict[SSAValue, SSAValue] = {}
+        self.begin(self.block)
+
+    def reshaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """The same elements in another shape. Of two reshapes, one after another, one is left."""
+        first = self._before.get(value, value)
+        if nn_shape(first) == tuple(shape):
+            return first
+        made = self.reshape(first, shape)
+        self._before[made] = first
+        return made
+
+    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """The same elements in another shape, which is a new one."""
+        raise NotImplementedError
+
+    def begin(self, block: Block) -> None:
+        """Begin a function."""
+        self.top = block
+
+    @contextmanager
+    def nested(self, block: Block) -> Generator[Block]:
+        """Meanwhile, add operations to a block of a branch or a loop."""
+        with self.into(block):
+            self.depth += 1
+            yield block
+            self.depth -= 1
+
+    def type_of(self, type_: Attribute) -> Attribute:
+        """The type in the dialect for a tensor type of nn."""
+        raise NotImplementedError
+
+    def constant(self, array: NDArray[np.generic]) -> SSAValue:
+        """A constant of an array."""
+        raise NotImplementedError
+
+    def joined(self, parts: Sequence[SSAValue], axis: int, type_: Attribute) -> SSAValue:
+        """Tensors next to each other along an axis."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Raise InputError if an operation was not converted. Erase what nothing reads."""
+        super().finish()
+        erase_unread(self.block)
+
+    def returned(self, values: Sequence[SSAValue]) -> Operation:
+        """The end of a function."""
+        return func.ReturnOp(*values)
+
+
+def converted_state(op: nn.StateOp, new: ProgramExport) -> None:
+    """Convert a state: nothing is left of its declaration."""
+
+
+def converted_load(op: nn.LoadOp, new: ProgramExport) -> None:
+    """Convert a load: an argument of @main, or a constant."""
+    name = op.state.string_value()
+    if name not in new.states.kept:
+        new.values[op.result] = new.constant(new.states.values[name])
+        return
+    if not new.entry or control.run_around(op) is not None:
+        raise Uncovered("a state is loaded outside of @main, or in a loop whose turns are runs")
+    new.values[op.result] = new.states.loaded[name]
+
+
+def converted_store(op: nn.StoreOp, new: ProgramExport) -> None:
+    """Convert a store at the end of @main: one of its results."""
+    if not new.entry or new.depth:
+        raise Uncovered("a state is stored outside of @main, or in a branch or a loop")
+    new.states.left[op.state.string_value()] = new.values[op.stored]
+
+
+def converted_constant(op: nn.ConstantOp, new: ProgramExport) -> None:
+    """Convert a constant."""
+    new.values[op.result] = new.constant(op.value.array)
+
+
+def converted_concat(op: nn.ConcatOp, new: ProgramExport) -> None:
+    """Convert tensors put next to each other."""
+    parts = [new.values[each] for each in op.parts]
+    new.values[op.result] = new.joined(parts, op.along, op.result.type)
+
+
+def converted_function(op: func.FuncOp, new: ProgramExport) -> None:
+    """Convert a function."""
+    new.entry = op.sym_name.data == ENTRY
+    states = new.states
+    kept = states.kept if new.entry else {}
+    changed = states.changed if new.entry else []
+    types = [new.type_of(each) for each in (*op.function_type.inputs, *kept.values())]
+    results = [
+        new.type_of(each) for each in (*op.function_type.outputs, *(kept[name] for name in changed))
+    ]
+    body = Block(arg_types=types)
+    old = op.body.block
+    new.begin(body)
+    with new.into(body):
+        for before, after in zip(old.args, body.args, strict=False):
+            new.values[before] = after
+            after.name_hint = before.name_hint
+        states.loaded.update(zip(kept, body.args[len(old.args) :], strict=True))
+        last = new.convert_body(old)
+        if new.lost.isdisjoint(last.operands):
+            left = [states.left.get(name, states.loaded.get(name)) for name in changed]
+            ends = [*(new.values[each] for each in last.operands), *filter(None, left)]
+            new.add(new.returned(ends))
+    made = func.FuncOp(op.sym_name.data, (types, results), Region(body), op.sym_visibility)
+    if new.entry:
+        for attribute, count, more in (
+            ("arg_names", len(old.args), [*kept]),
+            ("result_names", len(op.function_type.outputs), changed),
+        ):
+            names = [*host_names(op, attribute, count), *more]
+            made.attributes[attribute] = ArrayAttr(map(StringAttr, names))
+    new.add(made)
+
+
+def converted_call(op: func.CallOp, new: ProgramExport) -> None:
+    """Convert a call."""
+    types = [new.type_of(each.type) for each in op.results]
+    given = [new.values[each] for each in op.operands]
+    made = new.add(func.CallOp(op.callee.string_value(), given, types))
+    for before, after in zip(op.results, made.results, strict=True):
+        new.values[before] = after
+
+
+def nn_shape(value: SSAValue) -> tuple[int, ...]:
+    """The shape of a tensor."""
+    return tuple(cast("TensorType[Attribute]", value.type).get_shape())
+
+
+def erase_unread(block: Block) -> None:
+    """Erase operations whose results nothing reads, in a block and inside its operations."""
+    for op in reversed(tuple(block.ops)):
+        for region in op.regions:
+            for inner in region.blocks:
+                erase_unread(inner)
+        if op.results and not any(each.first_use for each in op.results):
+            block.erase_op(op)

@@ -1,0 +1,1 @@
+"""What convert-nn-to-linalg makes of operations of nn."""

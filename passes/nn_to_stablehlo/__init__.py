@@ -1,0 +1,1 @@
+"""What convert-nn-to-stablehlo makes of operations of nn."""

@@ -1,0 +1,106 @@
+"""What nn becomes in linalg: the same programs, back in nn and in other interpreters."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from abele.backends.reference import run_reference
+from abele.dialects.levels import NN
+from abele.dialects.mlir import MLIR
+from abele.ir.errors import InputError
+from abele.ir.text import parse_module, print_module
+from abele.ir.verify import verify
+from abele.passes.convert_linalg_to_nn import ConvertLinalgToNn
+from abele.passes.convert_nn_to_linalg import ConvertNnToLinalg
+from abele.tools.driver.context import new_context
+from abele.tools.testing import programs
+
+from ..exported import differs, drawn, outputs_of
+
+F32 = np.float32
+
+
+def there_and_back(module, context):
+    """The text of linalg, and the module of nn that it means."""
+    ConvertNnToLinalg().apply(context, module)
+    verify(module, MLIR)
+    text = print_module(module, locations=False)
+    back = parse_module(text, new_context())
+    back.verify()
+    ConvertLinalgToNn().apply(new_context(), back)
+    verify(back, NN)
+    return text, back
+
+
+def test_a_program_computes_the_same_in_linalg():
+    compared = []
+
+    @drawn(40)
+    @given(programs("nn"))
+    def check(program):
+        try:
+            _, back = there_and_back(program.module.clone(), program.context)
+        except InputError as error:
+            assert "not covered:" in str(error)
+            return
+        assert differs(program, outputs_of(program, back)) is None
+        compared.append(program)
+
+    check()
+    assert len(compared) >= 10
+
+
+def exported(text: str, **options: bool):
+    context = new_context()
+    module = parse_module(text, context)
+    ConvertNnToLinalg(**options).apply(context, module)
+    return module
+
+
+STATES = """
+builtin.module {
+  nn.state @w : tensor<2xf32> = <[1.0, 2.0] : tensor<2xf32>>
+  nn.state @n : tensor<2xf32> = <[0.0, 5.0] : tensor<2xf32>>
+  func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+    %w = nn.load @w : tensor<2xf32>
+    %n = nn.load @n : tensor<2xf32>
+    %1 = nn.mul %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %2 = nn.add %n, %1 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    nn.store %2, @n : tensor<2xf32>
+    func.return %1 : tensor<2xf32>
+  }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "takes"), [(False, ["arg0", "n"]), (True, ["arg0", "w", "n"])]
+)
+def test_a_state_that_changes_is_an_argument_and_a_result(arguments, takes):
+    module = exported(STATES, arguments=arguments)
+    main = module.body.block.first_op
+    assert [each.data for each in main.attributes["arg_names"].data] == takes
+    assert [each.data for each in main.attributes["result_names"].data] == ["out0", "n"]
+    back = parse_module(print_module(module), new_context())
+    ConvertLinalgToNn().apply(new_context(), back)
+    given_ = {"arg0": np.array([3, 4], F32), "w": np.array([1, 2], F32), "n": np.array([0, 5], F32)}
+    found = run_reference(back, {name: given_[name] for name in takes}).outputs
+    np.testing.assert_array_equal(found["out0"], [3, 8])
+    np.testing.assert_array_equal(found["n"], [3, 13])
+
+
+def test_all_that_is_not_covered_is_named_with_its_place():
+    text = """
+builtin.module {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %1 = nn.sort %x axis 0 : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = nn.relu %1 : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = nn.fmod %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    func.return %2 : tensor<4xf32>
+  }
+}"""
+    with pytest.raises(InputError) as error:
+        exported(text)
+    lines = str(error.value).splitlines()
+    assert lines[0] == "2 operations are not covered:"
+    assert "4:5: nn.sort: " in lines[1]
+    assert "6:5: nn.fmod: " in lines[2]
