@@ -12,6 +12,7 @@ from ..backends.prices.price import variables_of
 from ..dialects import tile
 from ..dialects.levels import TILE
 from ..ir.upstream import Context, ModuleOp, ModulePass
+from .analysis.link_order import order_links
 from .analysis.shared_meetings import share_meetings
 from .plans.planned import TARGET, target_of
 
@@ -37,8 +38,11 @@ class ScheduleSupersteps(ModulePass):
     Inputs, outputs, loads and stores have supersteps of their own, since those sync with the host.
     Blocks with operations that are numbered already are left unchanged.
 
-    Operations stay in order, except small copies between chips. Such a copy moves to a later one
-    where it can, with the operations that depend on it, so that chips meet less often.
+    On a machine with I/O tiles, loads from remote memory move to earlier supersteps, and stores to
+    later ones, where tiles then wait less for the link.
+
+    Other operations stay in order, except small copies between chips. Such a copy moves to a later
+    one where it can, with the operations that depend on it, so that chips meet less often.
     """
 
     name = "schedule-supersteps"
@@ -54,6 +58,8 @@ class ScheduleSupersteps(ModulePass):
                 continue
             if target is not None and target.chips > 1:
                 share_meetings(block, variables, target)
+            if target is not None and target.io_tiles:
+                order_links(block, variables, target)
             _number(block)
 
 

@@ -38,13 +38,11 @@ class IoTiles:
     Attributes:
         ends: the address behind the last variable for the host, by chip.
         loaded: the variables into which states are loaded.
-        stored: those from which states are stored.
     """
 
     target: Target
     ends: dict[int, int] = field(default_factory=dict[int, int])
     loaded: set[str] = field(default_factory=set[str])
-    stored: set[str] = field(default_factory=set[str])
 
 
 class ToTile(Conversion):

@@ -13,7 +13,7 @@ state, the next one arrives. Two of these states may have the same bytes, one af
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 
 from ...dialects import tile
 from ...dialects.dtypes import numpy_dtype
@@ -89,26 +89,6 @@ def load(io: IoTiles, state: str, variable: str, new: ToTile) -> None:
         new.block.add_op(op)
     io.loaded.add(through)
     new.copy(through, variable)
-    _store_later(io, new.block)
-
-
-def _store_later(io: IoTiles, block: Block) -> None:
-    """Move the stores behind which a block ends, but for its last copies, to its end.
-
-    So what the last copy brings does not wait for them: they go on while the others compute.
-    """
-    stores: list[Operation] = []
-    op = block.last_op
-    while isinstance(op, tile.CopyOp | tile.StoreOp):
-        if isinstance(op, tile.StoreOp):
-            if op.source not in io.stored:
-                # It goes directly, from tiles that compute.
-                break
-            stores.append(op)
-        op = op.prev_op
-    for store in reversed(stores):
-        store.detach()
-        block.add_op(store)
 
 
 def _earlier(io: IoTiles, state: str, load: Operation) -> Operation | None:
@@ -146,6 +126,5 @@ def store(io: IoTiles, variable: str, state: str, new: ToTile) -> None:
     through = variable
     if new.types[variable].layout.data.is_partition:
         through = _variable(io, variable, state, new).symbol
-        io.stored.add(through)
         new.copy(variable, through)
     new.add(tile.StoreOp(through, state, new.remote[state].tensor))
