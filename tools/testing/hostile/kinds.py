@@ -58,6 +58,10 @@ KINDS: dict[str, Kind] = {
     "onnx": Kind("onnx_models:onnx_model", "ONNX models, damaged in their structure", "model.onnx"),
     "onnx-metadata": Kind("metadata:hostile_metadata", "ONNX models with hostile properties"),
     "pt2": Kind("exported:exported_program", "archives of torch.export, .pt2", "model.pt2"),
+    "caffe": Kind("frameworks:caffe_network", "networks and solvers of Caffe, .prototxt"),
+    "caffe-weights": Kind("frameworks:caffe_weights", "weights of Caffe, .caffemodel"),
+    "mxnet": Kind("frameworks:mxnet_graph", "graphs of MXNet, -symbol.json"),
+    "mxnet-weights": Kind("frameworks:mxnet_weights", "weights of MXNet, .params"),
     **{
         f"{level}-text": Kind(
             "text:damaged_text", f"text of {level}, damaged by tokens", level=level
