@@ -298,8 +298,9 @@ class Compilation:
         typer.Option(
             "--weights",
             metavar="W.safetensors",
-            help="Replace the weights of the model by the tensors of this file, by name. The file "
-            "must have all weights of the model, and no tensor of floats besides.",
+            help="Replace the weights of the model by the tensors of this file, by name: "
+            "safetensors, or a .caffemodel or .params. The file must have all weights of the "
+            "model, and no tensor of floats besides.",
         ),
     ] = None
     partial_weights: Annotated[

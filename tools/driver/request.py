@@ -214,7 +214,8 @@ class Request:
         memory_proportion: the share of a tile's memory that one operator may take temporarily.
         vertices_per_tile: how fine the work of each compute set is split.
         unbounded: also compile a program that does not fit, for reports; it cannot run.
-        weights: a file of safetensors, or arrays by name, that replace the model's weights.
+        weights: a file of weights (safetensors, .caffemodel or .params), or arrays by name, that
+            replace the model's weights.
         partial_weights: let the model and `weights` each have weights that the other lacks.
         lenient: also take an ONNX model that breaks rules of ONNX, such as one with an unknown
             attribute or a false output type.

@@ -120,6 +120,8 @@ class FrontEnd:
             such as net.py:12, as far as the model holds them.
         uses: returns the operators of a model, with those that cannot be read; and why some nodes
             could not be checked, "" if all were.
+        tensors: what reads files of weights that `--weights` takes, by the suffix of their names:
+            arrays by the names of states.
         folds_weights: whether `read` may compute with the values of weights, which then cannot
             change from run to run.
     """
@@ -139,6 +141,9 @@ class FrontEnd:
     layer_names: Callable[[Any], Mapping[str, str]] | None = None
     source_lines: Callable[[Any], Mapping[str, str]] | None = None
     uses: Callable[[Any, Reading], tuple[list[Use], str]] | None = None
+    tensors: Mapping[str, Callable[[Path], Mapping[str, np.ndarray[Any, Any]]]] = field(
+        default_factory=dict[str, "Callable[[Path], Mapping[str, np.ndarray[Any, Any]]]"]
+    )
     folds_weights: bool = True
 
     def __post_init__(self) -> None:

@@ -80,6 +80,43 @@ def read_blobs(path: Path) -> dict[str, LayerBlobs]:
     return by_name
 
 
+def states_in(path: Path) -> dict[str, Array]:
+    """The arrays of a .caffemodel by the names of the states that they are values of.
+
+    Raises InputError for a damaged file.
+    """
+    return {
+        f"{layer.name}.{part_of_state(layer.type, index)}": array
+        for layer in read_blobs(path).values()
+        for index, array in enumerate(_as_states(layer))
+    }
+
+
+AXES = {"InnerProduct": 2, "Embed": 2}
+"""The number of axes of the first blob of a layer, which old files give four; others have one."""
+
+
+def _as_states(layer: LayerBlobs) -> list[Array]:
+    """The blobs of a layer as its states have them."""
+    if layer.type == "BatchNorm" and len(layer.blobs) > 2:
+        return [divided_by_factor(each.ravel(), layer.blobs[2]) for each in layer.blobs[:2]]
+    found: list[Array] = []
+    for index, blob in enumerate(layer.blobs):
+        axes = AXES.get(layer.type, blob.ndim) if not index else 1
+        extra = blob.ndim - axes
+        is_old = extra > 0 and all(n == 1 for n in blob.shape[:extra])
+        found.append(blob.reshape(blob.shape[extra:]) if is_old else blob)
+    return found
+
+
+def divided_by_factor(total: Array, factor: Array) -> Array:
+    """A statistic of a batch normalisation, from the sum that the file has; 0 without samples."""
+    by = factor.reshape(-1)[0] if factor.size else np.float32(0.0)
+    with np.errstate(all="ignore"):
+        share = np.float32(0.0) if by == 0 else np.float32(1.0) / by
+        return total * share
+
+
 def _layers(data: memoryview) -> Iterator[LayerBlobs]:
     for number, kind, value in fields_in(data):
         if number in PARTS and kind == BYTES:

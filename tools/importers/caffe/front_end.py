@@ -6,6 +6,7 @@ from ....ir.support.deferred import deferred
 from ..front_end import FrontEnd
 
 with deferred(__name__):
+    from .blobs import states_in
     from .files import names_of_files
     from .reader import open_shapes, read_caffe, uses_of
 
@@ -17,4 +18,5 @@ CAFFE = FrontEnd(
     files=names_of_files,
     open_shapes=open_shapes,
     uses=uses_of,
+    tensors={".caffemodel": states_in},
 )

@@ -13,6 +13,7 @@ from ....dialects import nn
 from ....ir.support.arrays import Array
 from ..building import Known, Value
 from ..onnx.ops_normalise import moments
+from .blobs import divided_by_factor
 from .fields import Fields
 from .layer_node import Importer, LayerNode
 from .network import Parameter
@@ -80,10 +81,7 @@ def _statistic(node: LayerNode, index: int, channels: tuple[int, ...], uses_batc
     def divided() -> Array:
         if read is None or factor is None:
             return np.zeros(channels, np.float32)
-        by = factor().reshape(())
-        with np.errstate(all="ignore"):
-            share = np.float32(0.0) if by == 0 else np.float32(1.0) / by
-            return read() * share
+        return divided_by_factor(read(), factor())
 
     if node.scope.phase == "TRAIN" and not uses_batch:
         return node.known(divided())

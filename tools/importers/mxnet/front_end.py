@@ -7,6 +7,7 @@ from ..front_end import FrontEnd
 
 with deferred(__name__):
     from .files import weights_beside
+    from .params import read_params
     from .reader import open_shapes, read_mxnet, uses_of
 
 MXNET = FrontEnd(
@@ -17,4 +18,5 @@ MXNET = FrontEnd(
     files=weights_beside,
     open_shapes=open_shapes,
     uses=uses_of,
+    tensors={".params": read_params},
 )

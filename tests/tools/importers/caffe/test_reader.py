@@ -11,6 +11,8 @@ from abele.dialects.settable import listed_names
 from abele.ir.context import AbeleContext
 from abele.ir.support.errors import InputError
 from abele.ir.upstream import ModuleOp
+from abele.tools import compile_model
+from abele.tools.importers.caffe.blobs import states_in
 from abele.tools.importers.caffe.files import names_of_files
 from abele.tools.importers.caffe.reader import open_shapes, read_caffe, uses_of
 from abele.tools.importers.front_end import Reading
@@ -124,6 +126,24 @@ def test_layers_of_the_old_form_take_weights_of_both_forms(tmp_path: Path, form:
     np.testing.assert_allclose(found["y"], [[4, 0], [4, 0]])
     assert list(listed_names(module, "abele.fixed") or ()) == ["ip.bias"]
     assert names_of_files(path) == ["net.caffemodel"]
+
+
+@pytest.mark.parametrize("type_", [14, "InnerProduct"])
+def test_weights_of_another_file_are_given_by_layer(tmp_path: Path, type_: int | str):
+    weight, bias = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([1, -50], np.float32)
+    (tmp_path / "net.prototxt").write_text(OLD)
+    other = tmp_path / "tuned.caffemodel"
+    other.write_bytes(caffemodel([("ip", type_, [weight, bias])]))
+    exe = compile_model(tmp_path / "net.prototxt", "tiny:2", weights=other, cache=False)
+    found = exe.run({"x": np.ones((2, 3, 1, 1), np.float32)})["y"]
+    np.testing.assert_allclose(found, [[4, 0], [4, 0]])
+    sums = [np.full(4, 3, np.float32), np.full(4, 6, np.float32), np.full(1, 2, np.float32)]
+    other.write_bytes(caffemodel([("bn", "BatchNorm", sums)]))
+    found = states_in(other)
+    assert {name: array.tolist() for name, array in found.items()} == {
+        "bn.mean": [1.5] * 4,
+        "bn.variance": [3.0] * 4,
+    }
 
 
 def test_layers_may_share_a_weight_by_its_name(tmp_path: Path):
