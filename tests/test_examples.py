@@ -6,8 +6,16 @@ from runpy import run_path
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 
+from abele.backends.levels import initial_states
+from abele.dialects.random_states import SEED, STEP
+from abele.ir.well_known import ASKED, SCHEDULE
+from abele.passes.gradients.factors import Factors, read_factors
 from abele.tools import compile_model
+from abele.tools.driver.context import new_context
+from abele.tools.importers.caffe.reader import read_caffe
+from abele.tools.importers.front_end import Reading
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 IMAGES = np.load(EXAMPLES / "digits.npz")["x"]
@@ -53,3 +61,25 @@ def test_the_network_for_strain_is_what_its_script_makes_and_computes_what_onnxr
     exe = compile_model(EXAMPLES / "ligo.onnx", target=TARGET, dims={"N": 2})
     expected = of_onnxruntime("ligo.onnx", {"x": strain})
     np.testing.assert_allclose(exe.run({"x": strain})["scores"], *expected, atol=1e-4)
+
+
+def test_the_solver_of_alexnet_trains_the_network_of_2012_as_caffe_does():
+    path = EXAMPLES / "alexnet_solver.prototxt"
+    module = read_caffe(path, Reading(new_context(), str(path), batch=2))
+    # Dropout adds a seed and a number of the step.
+    every = initial_states(module)
+    states = {name: array for name, array in every.items() if name not in (SEED, STEP)}
+    assert sum(array.size for array in states.values()) == 60_965_224
+    assert [*states][:2] == ["conv1.weight", "conv1.bias"]
+    for name, deviation in (("conv2.weight", 0.01), ("fc6.weight", 0.005)):
+        assert states[name].std() == pytest.approx(deviation, rel=0.01)
+    assert (states["conv2.bias"] == np.float32(0.1)).all()
+    factors = read_factors(module)
+    assert {*factors} == {name for name in states if name.endswith(".bias")}
+    assert {*factors.values()} == {Factors(rate=2.0, decay=0.0)}
+    asked = module.attributes[ASKED]
+    assert str(asked) == (
+        '"loss=given optimizer=sgd learning-rate=0.01 rate-in-momentum=true momentum=0.9 '
+        'weight-decay=0.0005 schedule=true"'
+    )
+    assert str(module.attributes[SCHEDULE]) == '"step:100000:0.1"'

@@ -37,6 +37,10 @@ ROWS = {
     "x": RANDOM.random((16, 6)).astype(np.float32),
     "target": RANDOM.random((16, 3)).astype(np.float32),
 }
+PICTURES = {
+    "data": RANDOM.random((16, 3, 16, 16)).astype(np.float32),
+    "label": np.arange(16, dtype=np.int32) % 5,
+}
 STRAIN = {
     "data": RANDOM.standard_normal((32, 1, 64)).astype(np.float32),
     "softmax_label": np.arange(32, dtype=np.int32) % 2,
@@ -45,7 +49,7 @@ DATA = {
     "scikit-learn": {"iris.npz": {"X": np.full((5, 4), 2, np.float32)}},
     "keras": {"train.npz": IMAGES},
     "jax": {"train.npz": ROWS},
-    "caffe": {},
+    "caffe": {"images.npz": PICTURES},
     "mxnet": {"strain.npz": STRAIN},
 }
 """The arrays that Python blocks write."""

@@ -146,6 +146,16 @@ def test_weights_of_another_file_are_given_by_layer(tmp_path: Path, type_: int |
     }
 
 
+def test_the_cache_has_another_program_once_the_weights_are_others(tmp_path: Path):
+    path, x = tmp_path / "net.prototxt", np.ones((2, 3, 1, 1), np.float32)
+    path.write_text(OLD)
+    for number in (1, 2, 1):
+        arrays = [np.full((2, 3), number, np.float32), np.zeros(2, np.float32)]
+        path.with_suffix(".caffemodel").write_bytes(caffemodel([("ip", "InnerProduct", arrays)]))
+        found = compile_model(path, "tiny:2").run({"x": x})["y"]
+        np.testing.assert_allclose(found, np.full((2, 2), 3 * number))
+
+
 def test_layers_may_share_a_weight_by_its_name(tmp_path: Path):
     layer = (
         'layer {{ name: "{0}" type: "InnerProduct" bottom: "x" top: "{0}" '
