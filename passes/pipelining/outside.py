@@ -18,8 +18,9 @@ from ...dialects.placement import Placement
 from ...dialects.structured import Reinterpretation
 from ...ir.edit import Edit
 from ...ir.support.unused_names import UnusedNames
-from ...ir.upstream import InsertPoint
+from ...ir.upstream import InsertPoint, ModuleOp
 from ...ir.xdsl.around import in_block
+from ..gradients.control_flow import function_of
 from ..gradients.way import read_by
 from .outline import Outline
 from .stages import operations_of, stage_of
@@ -38,6 +39,7 @@ class Outside:
         loops: for each of these loops, the chip of each value that it carries.
     """
 
+    module: ModuleOp
     main: FuncOp
     chips: Sequence[int]
     names: UnusedNames
@@ -65,6 +67,15 @@ class Outside:
             stage = stage_of(op)
             if stage is not None:
                 self.units[op] = self.chips[stage]
+        known = -1
+        while known < len(self.units):
+            # The chip of an operation may say that of another one, before it or behind it.
+            known = len(self.units)
+            self._find_by_neighbours(ops)
+
+    def _find_by_neighbours(self, ops: Sequence[Operation]) -> None:
+        """Find the chips of operations by those that read them, and then by those that they
+        read."""
         for op in reversed(ops):
             readers = {self._reader(use.operation, use.index) for v in op.results for use in v.uses}
             if op not in self.units and len(readers) == 1:
@@ -106,6 +117,7 @@ class Outside:
         for each other in a circle.
         """
         depth: dict[Operation, int] = {}
+        stores: dict[str, Operation] = {}
         groups: dict[tuple[Unit, int], list[Operation]] = {}
         block = self.main.body.block
         for op in operations_of(block):
@@ -116,6 +128,13 @@ class Outside:
                     is_loop = maker in self.loops or op in self.loops
                     same = not is_loop and self.units.get(maker) == self.units.get(op)
                     own = max(own, depth[maker] + (0 if same else 1))
+            # Of several stores to a state, the last one counts.
+            for state in self._stored_by(op):
+                before = stores.get(state)
+                if before is not None:
+                    same = self.units.get(before) == self.units.get(op)
+                    own = max(own, depth[before] + (0 if same else 1))
+                stores[state] = op
             depth[op] = own
             groups.setdefault((self.units.get(op), own), []).append(op)
         # Operations of one group stand together.
@@ -130,6 +149,17 @@ class Outside:
             op.detach()
             self.edit.insert(op, InsertPoint.before(place))
         return groups
+
+    def _stored_by(self, op: Operation) -> set[str]:
+        """The states to which an operation stores, perhaps in a function that it calls."""
+        found: set[str] = set()
+        for each in op.walk():
+            if isinstance(each, nn.StoreOp):
+                found.add(each.state.string_value())
+            elif isinstance(each, CallOp):
+                callee = function_of(self.module, each)
+                found |= set() if callee is None else self._stored_by(callee)
+        return found
 
     def _outline(self, unit: int, ops: Sequence[Operation]) -> None:
         """Move operations that stand together to a function."""

@@ -226,6 +226,24 @@ def test_an_operation_outside_the_loop_may_have_a_stage_of_its_own():
     assert same_bits(module, made, {"arg0": counting((4,))})
 
 
+def test_of_several_stores_to_a_state_the_last_one_still_counts():
+    module = module_of(
+        f"""
+        nn.state @w : {T} = {{w}}
+        func.func @main(%x: {T}) -> {T} {{
+          %a = nn.tanh %x {{stage = 0 : i64}} : ({T}) -> {T}
+          %b = nn.exp %a {{stage = 1 : i64}} : ({T}) -> {T}
+          nn.store %b, @w : {T}
+          nn.store %a, @w : {T}
+          func.return %b : {T}
+        }}
+        """,
+        context(),
+        w=np.zeros(4, np.float32),
+    )
+    assert same_bits(module, pipelined(module), {"arg0": counting((4,))})
+
+
 def test_a_stage_without_operations_has_no_function():
     text = TWO_STAGES.replace("stage = 1", "stage = 2")
     module = module_of(text, context())
