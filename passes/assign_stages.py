@@ -60,6 +60,8 @@ class AssignStages(ModulePass):
         chips: the chip of each forward stage; stage s is on chip s if none are given.
         schedule: of the pipeline; it decides how much waits on the chip of a stage.
         target: the target whose chips there are.
+        spare: bytes of each tile that chosen stages leave free, besides those that they are
+            estimated to need.
     """
 
     name = "assign-stages"
@@ -71,6 +73,7 @@ class AssignStages(ModulePass):
     chips: tuple[int, ...] = ()
     schedule: ScheduleName = "grouped"
     target: str = ""
+    spare: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for a cut that is no node, and for chips that the
@@ -179,22 +182,36 @@ class _Assignment:
             raise InputError(f"--pipeline {count}; need 1 stage or more")
         if count > len(ops):
             raise InputError(f"--pipeline {count}: the network has {len(ops)} operators")
-        work = self._work(ops, rest)
-        # What waits in stashes may be computed again, or kept narrow, so it is not counted if
-        # nothing fits otherwise.
-        for depths in (self._depths(count), [0] * count):
-            found = best_cuts(work, depths, self._room)
+        work, none = self._work(ops, rest), [0] * count
+        alone = work.without_working
+        # What waits in stashes may be computed again, or kept narrow, and an operation may be split
+        # otherwise so that it needs less, so they are not counted if nothing fits otherwise.
+        room = self._room - self.options.spare * self.target.tiles_per_chip
+        for counted, depths in ((work, self._depths(count)), (work, none), (alone, none)):
+            found = best_cuts(counted, depths, room)
             if found is not None:
                 return found
         bounds = [0, *(best_cuts(work, [0] * count, inf) or ()), len(ops)]
         sizes = [work.stage_bytes(begin, end, 0) for begin, end in pairwise(bounds)]
         stage = int(np.argmax(sizes))
+        largest = int(np.argmax(work.held))
+        alone = work.held[largest] > self._room
         raise DoesNotFit(
             f"stage {stage} of {count}, even with the best cuts,",
             ceil(sizes[stage]),
             self._room,
             units="bytes of a chip",
-            remedy="need more stages or a narrower type",
+            remedy=self._too_large(ops[largest], ceil(work.held[largest]))
+            if alone
+            else "need more stages or a narrower type",
+        )
+
+    def _too_large(self, op: Operation, held: int) -> str:
+        """What to do about an operation that no chip has room for."""
+        kept = "its weight and the sum of its gradients" if self.is_training else "its weight"
+        return (
+            f"{place_of(op)} alone keeps {held} bytes there ({kept}), so no cut fits; without "
+            "--pipeline, operators are cut across chips"
         )
 
     def _check_memory(
@@ -202,11 +219,14 @@ class _Assignment:
     ) -> None:
         """Raise DoesNotFit for a stage that takes more than a chip, with cuts that would do."""
         work, none = self._work(ops, rest, with_cycles=False), [0] * (len(places) + 1)
+        work = work.without_working
         for stage, (begin, end) in enumerate(pairwise([0, *places, len(ops)])):
             size = work.stage_bytes(begin, end, 0)
             if size <= self._room:
                 continue
-            better = best_cuts(self._work(ops, rest), none, self._room)
+            whole = self._work(ops, rest)
+            better = best_cuts(whole, none, self._room)
+            better = better or best_cuts(whole.without_working, none, self._room)
             names = [origin(ops[place]) or ops[place].name for place in better or ()]
             remedy = f"--pipeline {','.join(names)} fits" if names else "need more stages"
             raise DoesNotFit(

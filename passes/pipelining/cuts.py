@@ -8,7 +8,7 @@ k - 1. All i and j of a k are compared at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,20 @@ class Work:
         stashed: bytes of a micro-batch that wait for the backward operations.
         crossing: cycles that a cut in front of each operation costs each of its two stages, and 0
             behind the last one: (operations + 1,).
+        working: bytes that are needed only while an operation, or a backward operation of it,
+            computes.
     """
 
     cycles: Numbers
     held: Numbers
     stashed: Numbers
     crossing: Numbers
+    working: Numbers
+
+    @property
+    def without_working(self) -> Work:
+        """The same, as if operations needed nothing while they compute: what is kept in any way."""
+        return replace(self, working=np.zeros_like(self.working))
 
     @property
     def places(self) -> NDArray[np.int64]:
@@ -57,7 +65,16 @@ class Work:
         Args:
             depth: how many micro-batches wait in its stashes.
         """
-        return float(self.held[begin:end].sum() + depth * self.stashed[begin:end].sum())
+        kept = self.held[begin:end].sum() + depth * self.stashed[begin:end].sum()
+        return float(kept + self.working[begin:end].max(initial=0.0))
+
+    def most_working(self, at: NDArray[np.int64]) -> Numbers:
+        """The most bytes that an operation needs while it computes, from each place on up to each
+        other one: (places, places)."""
+        between = np.maximum.reduceat(np.r_[self.working, 0.0], at[:-1])
+        later = np.arange(len(between)) >= np.arange(len(at))[:, None]
+        most = np.maximum.accumulate(np.where(later, between, 0.0), axis=1)
+        return np.c_[np.zeros(len(at)), most]
 
 
 def best_cuts(work: Work, depths: Sequence[int], room: float) -> list[int] | None:
@@ -70,6 +87,7 @@ def best_cuts(work: Work, depths: Sequence[int], room: float) -> list[int] | Non
     at = work.places
     sums = [np.r_[0, np.cumsum(each)][at] for each in (work.cycles, work.held, work.stashed)]
     cycles, held, stashed = (each[None, :] - each[:, None] for each in sums)
+    working = work.most_working(at)
     cost = cycles + work.crossing[at][None, :] + work.crossing[at][:, None]
     # A stage has at least one operation.
     cost[np.tril_indices(len(at))] = np.inf
@@ -77,7 +95,7 @@ def best_cuts(work: Work, depths: Sequence[int], room: float) -> list[int] | Non
     best[0] = -np.inf
     before: list[NDArray[np.int64]] = []
     for depth in depths:
-        own = np.where(held + depth * stashed <= room, cost, np.inf)
+        own = np.where(held + depth * stashed + working <= room, cost, np.inf)
         slowest = np.maximum(best[:, None], own)
         before.append(slowest.argmin(axis=0))
         best = slowest.min(axis=0)

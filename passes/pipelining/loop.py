@@ -125,7 +125,8 @@ class PipelinedLoop:
             by_stage[stage].append(op)
         order = {op: i for i, op in enumerate(self.scope.block.ops)}
         for stage, ops in enumerate(by_stage):
-            if ops:
+            # A stage without operations may still hand values on from iteration to iteration.
+            if ops or stage in self.homes:
                 self._stage(stage, sorted(ops, key=order.__getitem__))
         for made, values in enumerate(self.crossing):
             for chip in sorted({chip for value in values for chip in self.flows[value]}):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Mapping, Sequence
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from xdsl.dialects.func import FuncOp
@@ -46,10 +47,12 @@ def work_of(
     """
     count, alone = len(forward), target.one_chip
     at = {op: i for i, op in enumerate(forward)}
-    cycles, held, stashed = np.zeros(count), np.zeros(count), np.zeros(count)
+    cycles, held, stashed, working = (np.zeros(count) for _ in range(4))
     crossing = np.zeros(count + 1)
     for op, i in (*at.items(), *others.items()) if with_cycles else ():
-        cycles[i] += _cycles(op, alone)
+        needed = _needed(op, alone)
+        cycles[i] += needed.cycles
+        working[i] = max(working[i], needed.bytes)
     for op, i in at.items():
         for value in op.results:
             users = {use.operation for use in value.uses}
@@ -59,7 +62,10 @@ def work_of(
                 stashed[i] += _bytes(value)
     _hold(main, at, others, held, is_trained=is_trained)
     both_ways = 2 if is_trained else 1
-    return Work(cycles, held, stashed, crossing * both_ways * _cycles_per_byte(target))
+    # What an operation does not read, but others do behind it, lives while it computes.
+    working += crossing[1:]
+    crossing *= both_ways * _cycles_per_byte(target)
+    return Work(cycles, held, stashed, crossing, working)
 
 
 def _cycles_per_byte(target: Target) -> float:
@@ -117,12 +123,25 @@ def _users(
     return found
 
 
-def _cycles(op: Operation, target: Target) -> float:
-    """The estimated cycles of an operation on one chip."""
+class Needed(NamedTuple):
+    """What an operation needs on one chip, with its fastest split.
+
+    Attributes:
+        bytes: on all tiles, while it computes.
+    """
+
+    cycles: float = 0.0
+    bytes: float = 0.0
+
+
+def _needed(op: Operation, target: Target) -> Needed:
+    """What an operation needs on one chip, by the planner's estimates."""
     if isinstance(op, control.RepeatOp):
-        return op.iterations * sum(_cycles(each, target) for each in op.body.block.ops)
+        own = [_needed(each, target) for each in op.body.block.ops]
+        most = max((each.bytes for each in own), default=0.0)
+        return Needed(op.iterations * sum(each.cycles for each in own), most)
     if not isinstance(op, Structured | Movement):
-        return 0.0
+        return Needed()
     result, *further = (numpy_dtype(nn.element_of(value)) for value in op.results)
     if isinstance(op, Movement):
         return _least(movement_problem(op.moves(), result), target)
@@ -131,14 +150,17 @@ def _cycles(op: Operation, target: Target) -> float:
     resident = tuple(isinstance(value.owner, nn.LoadOp | nn.ConstantOp) for value in op.operands)
     problem = Problem(structure, dtypes, result, resident, further_dtypes=tuple(further))
     joins = not structure.space.of_kind("reduction") and not structure.space.relations
-    return _least(problem, target) - (cost.sync_cycles(target) if joins else 0)
+    found = _least(problem, target)
+    # A function of elements is computed with what it reads.
+    return Needed(found.cycles - cost.sync_cycles(target), 0.0) if joins else found
 
 
 @lru_cache(maxsize=4096)
-def _least(problem: Problem, target: Target) -> float:
-    """The cycles of the best split of an operation."""
-    parts = splits(problem, target.tiles)
-    return float(estimates(problem, parts, target, quick=False).cycles.min())
+def _least(problem: Problem, target: Target) -> Needed:
+    """What the fastest split of an operation needs."""
+    found = estimates(problem, splits(problem, target.tiles), target, quick=False)
+    best = int(found.cycles.argmin())
+    return Needed(float(found.cycles[best]), float(found.temporary[best]) * target.tiles)
 
 
 def _bytes(value: SSAValue) -> int:

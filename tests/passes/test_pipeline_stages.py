@@ -253,6 +253,22 @@ def test_a_stage_without_operations_has_no_function():
     assert same_bits(module, made, {"arg0": counting((4,))})
 
 
+def test_values_that_only_move_are_handed_on_by_a_stage_without_operations():
+    text = f"""
+        func.func @main(%x: {T}, %y: {T}) -> ({T}, {T}, {T}) {{
+          %1:3 = control.repeat 2 (%x, %x, %x) : ({T}, {T}, {T}) -> ({T}, {T}, {T}) {{
+          ^bb0(%a: {T}, %b: {T}, %s: {T}):
+            %n = nn.add %s, %y {{stage = 1 : i64}} : ({T}, {T}) -> {T}
+            control.yield %y, %a, %n : {T}, {T}, {T}
+          }}
+          func.return %1#0, %1#1, %1#2 : {T}, {T}, {T}
+        }}
+        """
+    module = module_of(text, context())
+    inputs = {"arg0": counting((4,)), "arg1": 2 * counting((4,)) + 1}
+    assert same_bits(module, pipelined(module), inputs)
+
+
 # What is refused
 
 

@@ -46,6 +46,7 @@ from .recomputation.asked import automatic_types, read_recompute
 from .recomputation.automatic import Changes, Result, within
 from .reduce import reduce_module
 from .request import Request, found_front_end
+from .roomier_stages import in_roomier_stages
 from .shared_states import told_shares
 from .sources import from_source
 from .spare import fitting
@@ -158,6 +159,17 @@ def _changed(request: Request, changes: Changes) -> Request:
 
 
 def _fitting(request: Request, compile_once: _Compiles) -> Executable:
+    """The program of a request, with smaller plans and roomier stages if it does not fit
+    otherwise."""
+
+    def compile_with(passes: str) -> Executable:
+        again = request if passes == request.passes else replace(request, on_read=None)
+        return _planned(replace(again, passes=passes), compile_once)
+
+    return in_roomier_stages(compile_with, request.passes, request.tell)
+
+
+def _planned(request: Request, compile_once: _Compiles) -> Executable:
     """The program of a request, with smaller plans if it does not fit otherwise."""
     if request.beside:
         # Keeping what other programs hold comes first: see compile_model.

@@ -18,6 +18,7 @@ def random_work(draw: np.random.Generator) -> Work:
         draw.integers(1, 5, n) * 1.0,
         draw.integers(0, 3, n) * 1.0,
         crossing,
+        draw.integers(0, 4, n) * 1.0,
     )
 
 
@@ -47,7 +48,20 @@ def test_no_other_cuts_have_a_faster_slowest_stage():
 
 def test_a_long_network_is_cut_at_some_places_only(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cuts, "MOST_PLACES", 50)
-    work = Work(np.ones(1000), np.zeros(1000), np.zeros(1000), np.zeros(1001))
+    work = Work(
+        *(np.full(n, at) for n, at in ((1000, 1.0), (1000, 0), (1000, 0), (1001, 0), (1000, 0)))
+    )
     found = best_cuts(work, [0] * 4, 0.0)
     assert found is not None
     assert slowest(work, found, [0] * 4, 0.0) <= 270
+
+
+def test_a_stage_needs_what_the_largest_of_its_operations_needs_while_it_computes():
+    none = np.zeros(4)
+    held = np.full(4, 10.0)
+    working = np.array([8.0, 0.0, 0.0, 9.0])
+    work = Work(np.array([1.0, 5.0, 5.0, 1.0]), held, none, np.zeros(5), working)
+    assert work.stage_bytes(0, 2, 0) == 28
+    assert best_cuts(work, [0, 0], 29.0) == [2]
+    # With less room, nothing fits that holds two operations and computes the last.
+    assert best_cuts(work, [0, 0], 28.0) is None

@@ -40,3 +40,15 @@ def test_a_weight_is_held_by_its_first_reader_also_if_that_reads_it_transposed()
     )
     # What nobody in the loop reads is shared out.
     assert np.array_equal(work.held, [0, 64 + 32, 0])
+
+
+def test_an_operation_needs_its_operands_and_its_result_while_it_computes():
+    module = module_of(PROGRAM, context(), w=counting((4, 4)), v=counting((4, 2)))
+    (main,) = (op for op in module.walk() if isinstance(op, FuncOp))
+    kinds = (nn.TanhOp, nn.MatMulOp, nn.MulOp)
+    forward = [op for op in main.walk() if isinstance(op, kinds) and op.parent_op() is not main]
+    work = work_of(*(main, forward, {}, resolve_target("mk1x2")), is_trained=False)
+    # A function of elements is computed with the operation that it reads.
+    tanh, product, scaled = work.working
+    assert (tanh, scaled) == (64, 0)
+    assert product >= 2 * 64
