@@ -7,7 +7,7 @@ or a random one of the places where the class of mistakes applies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from random import Random
@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     FloatAttr,
     IntegerAttr,
-    StringAttr,
     TensorType,
     f16,
     f32,
@@ -28,46 +27,23 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.traits import Commutative
 
 from ....dialects import control, exchange, nn, partition
-from ....dialects.abele import ChipGroupsAttr, PlanAttr, SpaceAttr
+from ....dialects.abele import PlanAttr, SpaceAttr
 from ....dialects.blob_attr import BlobAttr
 from ....dialects.home import ADDRESS
 from ....dialects.partition import laid_out, partition_type
 from ....dialects.scalar_functions import FUNCTIONS
-from ....dialects.tile import SYNC_ZONES, CopyOp, OutputOp, SuperstepOp, SyncOp, VerticesOp
+from ....dialects.tile import CopyOp, OutputOp, SuperstepOp, SyncOp, VerticesOp
 from ....dialects.variable import ALIGNMENT, Variable
 from ....ir.blob import Blob
 from ....ir.equal import same_program
-from ....ir.geometry.chip_groups import ChipGroups
 from ....ir.geometry.space import Space
 from ....ir.upstream import Context, ModuleOp, ModulePass, Rewriter
 from ....passes.schedule_supersteps import SUPERSTEP
 from ..search.contracts import with_apply
+from .chip_classes import CHIP_CLASSES
 from .compare import Case
 from .mutant import Mutant
-
-Break = Callable[[], None]
-"""Breaks a program in one place. Raises ValueError if the broken program cannot be represented."""
-
-Sites = Callable[[ModuleOp], Iterator[Break]]
-"""The places of a program where a class of mistakes can be made, in program order."""
-
-
-@dataclass(frozen=True)
-class ResultClass:
-    """A class of mistakes.
-
-    Attributes:
-        line: a one-line description.
-    """
-
-    name: str
-    line: str
-    sites: Sites
-
-
-def _set(op: Operation, name: str, value: Attribute) -> None:
-    op.properties[name] = value
-
+from .result_class import Break, ResultClass, set_property
 
 # Values
 
@@ -89,7 +65,7 @@ def _swap_operands(module: ModuleOp) -> Iterator[Break]:
             yield partial(setattr, op, "operands", values)
         if isinstance(op, VerticesOp | CopyOp):
             for names in _swapped(op.reads.data, lambda a, b: True):
-                yield partial(_set, op, "reads", ArrayAttr(names))
+                yield partial(set_property, op, "reads", ArrayAttr(names))
 
 
 def _swapped(items: Sequence[Any], may: Callable[[Any, Any], bool]) -> Iterator[tuple[Any, ...]]:
@@ -132,7 +108,7 @@ def _wrong_element(module: ModuleOp) -> Iterator[Break]:
         for name, value in op.properties.items():
             if isinstance(op, _CONSTANTS) and isinstance(value, BlobAttr) and value.array.size:
                 wrong = _with_wrong_element(value.array)
-                yield partial(_set, op, name, BlobAttr(Blob(wrong)))
+                yield partial(set_property, op, name, BlobAttr(Blob(wrong)))
 
 
 def _with_wrong_element(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -148,11 +124,13 @@ def _wrong_number(module: ModuleOp) -> Iterator[Break]:
         for name, value in op.properties.items():
             if isinstance(value, FloatAttr):
                 number = cast("FloatAttr[Any]", value)
-                yield partial(_set, op, name, FloatAttr(number.value.data + 1.0, number.type))
+                yield partial(
+                    set_property, op, name, FloatAttr(number.value.data + 1.0, number.type)
+                )
             elif isinstance(value, IntegerAttr) and isinstance(op, control.RepeatOp):
                 iterations = cast("IntegerAttr[Any]", value)
                 yield partial(
-                    _set, op, name, IntegerAttr(iterations.value.data + 1, iterations.type)
+                    set_property, op, name, IntegerAttr(iterations.value.data + 1, iterations.type)
                 )
 
 
@@ -215,14 +193,14 @@ def _spaces(op: Operation) -> Iterator[tuple[Space, Callable[[Space], None]]]:
     """The spaces of an operation, each with a function that replaces it."""
     space = op.properties.get("space")
     if isinstance(space, SpaceAttr):
-        yield space.data, lambda new: _set(op, "space", SpaceAttr(new))
+        yield space.data, lambda new: set_property(op, "space", SpaceAttr(new))
     moves = op.properties.get("moves")
     if isinstance(moves, ArrayAttr):
         given = cast("ArrayAttr[SpaceAttr]", moves).data
         for i, each in enumerate(given):
 
             def put(new: Space, i: int = i) -> None:
-                _set(op, "moves", ArrayAttr([*given[:i], SpaceAttr(new), *given[i + 1 :]]))
+                set_property(op, "moves", ArrayAttr([*given[:i], SpaceAttr(new), *given[i + 1 :]]))
 
             yield each.data, put
 
@@ -265,7 +243,7 @@ def _first_tile(module: ModuleOp) -> Iterator[Break]:
         plan = op.properties.get("plan")
         if isinstance(plan, PlanAttr):
             later = replace(plan.data, first_tile=plan.data.first_tile + 1)
-            yield partial(_set, op, "plan", PlanAttr(later))
+            yield partial(set_property, op, "plan", PlanAttr(later))
 
 
 def _overlap(module: ModuleOp) -> Iterator[Break]:
@@ -305,23 +283,6 @@ def _merge(first: SuperstepOp, second: SuperstepOp) -> None:
     Rewriter.erase_op(first)
 
 
-def _wrong_group(module: ModuleOp) -> Iterator[Break]:
-    for op in module.walk():
-        if isinstance(op, SyncOp) and op.zone.data == SYNC_ZONES[-1]:
-            yield partial(_leave_out_a_chip, op)
-
-
-def _leave_out_a_chip(op: SyncOp) -> None:
-    """Let the last chip of a sync's first group meet nobody, or each chip, if no group is named."""
-    if op.chips is None:
-        _set(op, "zone", StringAttr(SYNC_ZONES[0]))
-        return
-    (*group, _), *others = op.chips.groups
-    if not group:
-        raise ValueError("a group of one chip")
-    _set(op, "groups", ChipGroupsAttr(ChipGroups.of([group, *others])))
-
-
 RESULT_CLASSES = (
     ResultClass("left-drop-operation", "an operation is replaced by its operand", _drop_operation),
     ResultClass("left-swap-operands", "two operands are swapped", _swap_operands),
@@ -335,7 +296,7 @@ RESULT_CLASSES = (
     ResultClass("left-first-tile", "a computation starts one tile late", _first_tile),
     ResultClass("left-overlap", f"a variable's address is {ALIGNMENT} bytes too low", _overlap),
     ResultClass("left-drop-sync", "two supersteps are merged", _drop_sync),
-    ResultClass("left-wrong-group", "a chip misses a sync with others", _wrong_group),
+    *CHIP_CLASSES,
 )
 """All classes of mistakes in the output of a pass, in the order in which they are reported."""
 
