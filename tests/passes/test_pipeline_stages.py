@@ -8,9 +8,9 @@ from xdsl.dialects.func import FuncOp
 
 from abele.backends.reference import run_reference
 from abele.dialects import nn
-from abele.dialects.placement import MOST
 from abele.ir.errors import InputError
 from abele.ir.geometry.pipeline import SCHEDULES, Pipeline, ScheduleName
+from abele.ir.geometry.tiles import MOST_CHIPS
 from abele.ir.instruments.record_ir import UNREPORTED, RecordIR
 from abele.ir.pass_manager import PassManager
 from abele.ir.text import print_module
@@ -294,7 +294,7 @@ def test_fewer_micro_batches_than_stages_are_refused():
 @pytest.mark.parametrize("number", ["-1", "65536", "900000000"])
 def test_stages_that_are_no_numbers_of_chips_are_refused(number: str):
     text = TWO_STAGES.replace("stage = 1", f"stage = {number}")
-    with pytest.raises(InputError, match=f"stage = {number} : i64; need 0 to {MOST - 1}"):
+    with pytest.raises(InputError, match=f"stage = {number} : i64; need 0 to {MOST_CHIPS - 1}"):
         pipelined(module_of(text, context()))
 
 
@@ -306,7 +306,7 @@ def test_chips_that_cannot_be_are_refused(chips: str):
 
 
 def test_less_than_one_replica_is_refused():
-    with pytest.raises(InputError, match=f"replicas 0; need 1 to {MOST}"):
+    with pytest.raises(InputError, match=f"replicas 0; need 1 to {MOST_CHIPS}"):
         PipelineStages(replicas=0).apply(context(), module_of(TWO_STAGES, context()))
 
 
