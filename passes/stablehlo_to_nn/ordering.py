@@ -12,7 +12,7 @@ from math import isnan, prod
 
 import numpy as np
 from xdsl.dialects.builtin import i1, i8, i32
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ...dialects import chlo, nn, stablehlo
 from ...ir.support.number_kinds import is_floating
@@ -41,10 +41,21 @@ class _Key:
 
 
 def _sort(op: stablehlo.SortOp, new: ToNn) -> Sequence[SSAValue]:
-    operands, axis = new.operands(op), op.axis
-    keys = _keys(op.comparator.block)
+    return sorted_by(new, new.operands(op), op.axis, op.comparator)
+
+
+def sorted_by(
+    new: ToNn, operands: Sequence[SSAValue], axis: int, comparison: Region
+) -> list[SSAValue]:
+    """Values of nn in the order of a comparison along an axis. Equal elements keep their order.
+
+    Args:
+        operands: of one shape.
+        comparison: takes two elements of each.
+    """
+    keys = _keys(comparison.block)
     if keys is None:
-        return _by_counting(op, new, operands, axis)
+        return _by_counting(new, operands, axis, comparison)
     (first, *others) = keys
     plain = not first.total and first.operand == 0
     if len(operands) == 1 and not others and plain:
@@ -68,7 +79,7 @@ def _comparable(new: ToNn, value: SSAValue, *, total: bool) -> SSAValue:
 
 
 def _by_counting(
-    op: stablehlo.SortOp, new: ToNn, operands: Sequence[SSAValue], axis: int
+    new: ToNn, operands: Sequence[SSAValue], axis: int, comparison: Region
 ) -> list[SSAValue]:
     """A sort by any comparison: each element goes to the number of those that come before it.
 
@@ -88,8 +99,8 @@ def _by_counting(
     here = [new.reshape(each, (*around, size, 1)) for each in moved]
     there = [new.reshape(each, (*around, 1, size)) for each in moved]
     # Whether the element along the last axis comes before the one along the axis before, and back.
-    (before,) = new.applied(op.comparator, _paired(there, here))
-    (after,) = new.applied(op.comparator, _paired(here, there))
+    (before,) = new.applied(comparison, _paired(there, here))
+    (after,) = new.applied(comparison, _paired(here, there))
     pairs = (*around, size, size)
     before, after = new.expand(before, pairs), new.expand(after, pairs)
     first = new.constant(np.tri(size, k=-1, dtype=np.bool_))

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from abele.tools.workshop.stablehlo.cases import Case, Tolerance, Verdict, judge
+from abele.tools.workshop.stablehlo.cases import OPEN, Case, Tolerance, Verdict, judge
 
 
 def text(operation: str, kind: str = "tensor<3xf32>") -> str:
@@ -81,3 +81,11 @@ def test_a_refused_case_may_pass_with_constants():
 )
 def test_a_refusal_names_an_operation(why: str, operation: str):
     assert Verdict("case", "group", "refused", why).operation == operation
+
+
+def test_an_open_output_has_any_elements_but_its_own_type():
+    other = replace(NEGATED, expected=[NEGATED.expected[0] + 5])
+    assert judge(other).verdict == "wrong"
+    assert judge(replace(other, tolerances=[OPEN])).verdict == "passed"
+    longer = [np.concatenate([NEGATED.expected[0]] * 2)]
+    assert judge(replace(other, expected=longer, tolerances=[OPEN])).verdict == "wrong"

@@ -25,3 +25,16 @@ def test_no_case_of_a_sample_is_wrong():
     verdicts = [judge_harness(number) for number in harnesses.numbers(harnesses.TYPES)[::EVERY]]
     assert [v for v in verdicts if v.verdict not in (*PASSED, "refused")] == []
     assert sum(v.verdict in PASSED for v in verdicts) >= len(verdicts) // 10
+
+
+@pytest.mark.parametrize(
+    ("group", "params", "outputs"),
+    [
+        ("sort", {"is_stable": False, "num_keys": 1, "num_arrays": 3}, [1, 2]),
+        ("sort", {"is_stable": True, "num_keys": 1, "num_arrays": 3}, []),
+        ("approx_top_k", {}, [1]),
+        ("add", {}, []),
+    ],
+)
+def test_what_equal_elements_leave_open_is_not_compared(group, params, outputs):
+    assert list(harnesses.open_outputs(group, params)) == outputs

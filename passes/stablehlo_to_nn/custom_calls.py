@@ -1,0 +1,70 @@
+"""Calls of functions that a program only names, of those that abele knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, SymbolRefAttr
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects import nn, stablehlo
+from .conversion import Lower, ToNn
+from .ordering import sorted_by
+
+Call = Callable[[stablehlo.CustomCallOp, ToNn], Sequence[SSAValue]]
+
+CONFIG = "mhlo.backend_config"
+"""The attribute that says what else a call is told."""
+
+
+def _custom_call(op: stablehlo.CustomCallOp, new: ToNn) -> Sequence[SSAValue]:
+    name = op.call_target_name.data
+    call = CALLS.get(name)
+    if call is None:
+        known = ", ".join(f"@{each}" for each in CALLS)
+        raise new.unsupported(f"a call of @{name}", f"{known} are")
+    return call(op, new)
+
+
+def _sharding(op: stablehlo.CustomCallOp, new: ToNn) -> Sequence[SSAValue]:
+    """The operand: where devices hold it is left to abele."""
+    return new.operands(op)
+
+
+def _approximate_top_k(op: stablehlo.CustomCallOp, new: ToNn) -> Sequence[SSAValue]:
+    """The first elements along an axis by a comparison, and what lies beside them.
+
+    The call asks for most of them only; these are all.
+    """
+    config = op.attributes.get(CONFIG)
+    axis = config.data.get("reduction_dim") if isinstance(config, DictionaryAttr) else None
+    (name,) = _called(op.called_computations) or (None,)
+    operands = new.operands(op)
+    count = len(op.made)
+    if not isinstance(axis, IntegerAttr) or name is None or len(operands) != 2 * count:
+        raise new.bad("need a reduction_dim, a comparison, and a first value for each operand")
+    along = axis.value.data
+    shape, made = (nn.shape_of(values[0]) for values in (operands, op.made))
+    kept = tuple(n if i == along else m for i, (n, m) in enumerate(zip(made, shape, strict=True)))
+    if not 0 <= along < len(shape) or made != kept or made[along] > shape[along]:
+        raise new.bad(f"elements of {list(made)} along axis {along} of {list(shape)}")
+    with new.called(name) as comparison:
+        found = sorted_by(new, operands[:count], along, comparison.body)
+    return [new.box(each, [0] * len(made), made) for each in found]
+
+
+def _called(names: Attribute | None) -> list[str]:
+    """The names of functions in a list."""
+    if not isinstance(names, ArrayAttr):
+        return []
+    return [each.string_value() for each in names if isinstance(each, SymbolRefAttr)]
+
+
+CALLS: Mapping[str, Call] = {
+    "ApproxTopK": _approximate_top_k,
+    "Sharding": _sharding,
+}
+"""What lowers a call, by the name of what is called."""
+
+TABLE: Mapping[str, Lower] = {"stablehlo.custom_call": _custom_call}
+"""What lowers each operation, by name."""
