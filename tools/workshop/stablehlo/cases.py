@@ -12,6 +12,7 @@ from time import perf_counter
 from types import FrameType
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,7 +32,9 @@ without a result."""
 
 PASSED = ("passed", "near", "bound")
 
-SUMS = re.compile(r"stablehlo\.(?:dot_general|convolution|reduce|reduce_window|scatter|while)\b")
+SUMS = re.compile(
+    r"stablehlo\.(?:add|subtract|dot_general|convolution|reduce|reduce_window|scatter|while)\b"
+)
 """The operations that add many numbers, each in an order of its own. Where terms cancel, results of
 two orders differ by as much as the terms are rounded."""
 
@@ -225,16 +228,19 @@ def _position(array: Array) -> NDArray[np.int64]:
 
 
 def within_rounding(found: Array, expected: Array, share: float = 0.0) -> bool:
-    """Whether outputs of float32 are apart by at most a step of their largest finite element.
+    """Whether floats are apart by at most a step of the largest finite element that is expected.
 
     Args:
-        share: they may also be apart by this share of it.
+        share: of sums, which may also be apart by this share of it, and if they have 16 bits, by
+            STEPS of its steps; 0 for what is no sum.
     """
-    if found.dtype != np.float32:
+    narrow = found.dtype.itemsize == np.dtype(np.int16).itemsize
+    if not is_floating(found.dtype) or (found.dtype != np.float32 and not (narrow and share)):
         return False
-    finite = np.isfinite(expected)
+    mine, other = found.astype(np.float64), expected.astype(np.float64)
+    largest = float(np.abs(other[np.isfinite(other)]).max(initial=0))
+    step = float(ml_dtypes.finfo(found.dtype).eps) * 2 ** np.floor(np.log2(largest or 1.0))
+    most = max(step * (STEPS if narrow else 1), share * largest)
     with np.errstate(all="ignore"):
-        same = (found == expected) | (np.isnan(found) & np.isnan(expected))
-        largest = np.abs(expected[finite]).max(initial=0)
-        most = max(np.spacing(largest), share * largest)
-        return bool((same | (np.abs(found - expected) <= most)).all())
+        same = (mine == other) | (np.isnan(mine) & np.isnan(other))
+        return bool((same | (np.abs(mine - other) <= most)).all())
