@@ -117,6 +117,7 @@ def _repeated(
 
     def every(given: Sequence[SSAValue]) -> list[SSAValue]:
         found = dict(zip(carried, given, strict=False))
+        new.ranges[given[-1]] = 0, max(count.iterations - 1, 0)
         number = new.cast(given[-1], nn.element_of(counter))
         if count.step != 1:
             number = new.add(nn.MulOp(number, new.number(count.step, number)))

@@ -60,6 +60,7 @@ class ToNn(Conversion):
         spread: for a tensor that was repeated along axes, the one that was, and the axis of each of
             its own.
         whole: for a tensor that was merged along axes, the same with one element along each.
+        ranges: the least and the largest number of iteration numbers of loops.
         refused: the operations that nothing replaces, and why.
     """
 
@@ -74,6 +75,7 @@ class ToNn(Conversion):
         self.on_elements = on_elements
         self.functions = functions
         self.values: dict[SSAValue, SSAValue] = {}
+        self.ranges: dict[SSAValue, tuple[int, int]] = {}
         self.refused: list[tuple[Operation, Unsupported]] = []
         self.spread: dict[SSAValue, tuple[SSAValue, tuple[int, ...]]] = {}
         self.whole: dict[SSAValue, SSAValue] = {}

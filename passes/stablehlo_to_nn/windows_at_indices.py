@@ -21,6 +21,7 @@ from ...dialects import nn
 from ...ir.support.number_kinds import is_floating, whole_limits
 from .conversion import ToNn, ToNnArray
 from .integers import dtype_of
+from .ranges import range_of
 
 Shape = tuple[int, ...]
 
@@ -356,10 +357,12 @@ def _components(known: ToNnArray, windows: Windows) -> ToNnArray:
 
 def _limited(new: ToNn, indices: SSAValue, limits: ToNnArray) -> SSAValue:
     """Indices limited to at least 0 and at most some numbers, as i32."""
-    dtype = dtype_of(indices)
-    if dtype.kind == "i":
+    dtype, found = dtype_of(indices), range_of(indices, new.ranges)
+    least, largest = (None, None) if found is None else found
+    if dtype.kind == "i" and (least is None or least < 0):
         indices = new.add(nn.MaxOp(indices, new.number(0, indices)))
-    indices = new.add(nn.MinOp(indices, new.constant(limits.astype(dtype))))
+    if largest is None or largest > min(limits, default=0):
+        indices = new.add(nn.MinOp(indices, new.constant(limits.astype(dtype))))
     return new.cast(indices, i32)
 
 

@@ -176,3 +176,45 @@ def test_an_if_takes_one_of_two_regions() -> None:
     for condition in (True, False):
         (found,) = values_of(module, np.float32(10), np.bool_(condition))
         assert float(found) == 10 + (not condition)
+
+
+def reading_loop(rows: int, iterations: int, step: int = 1) -> str:
+    """A loop that adds a row of %t to %x, in each iteration one at its counter times a step."""
+    table = f"tensor<{rows}x2xf32>"
+    return (
+        number("z", "0", "i32")
+        + f"""%0, %1 = "stablehlo.while"(%z, %x) ({{ ^bb0(%i: {INDEX}, %a: {X}):
+        """
+        + number("l", str(iterations), "i32")
+        + compared("i", "l", "LT", "i32", "t")
+        + returned(["t"], ["tensor<i1>"])
+        + f"}}, {{ ^bb1(%i: {INDEX}, %a: {X}):\n"
+        + number("one", "1", "i32")
+        + number("s", str(step), "i32")
+        + applied("stablehlo.multiply", ["i", "s"], INDEX, "at")
+        + f"""%r = "stablehlo.dynamic_slice"(%rows, %at, %z) <{{slice_sizes = array<i64: 1, 2>}}>
+            : ({table}, {INDEX}, {INDEX}) -> tensor<1x2xf32>
+        %row = "stablehlo.reshape"(%r) : (tensor<1x2xf32>) -> {X}
+        """
+        + applied("stablehlo.add", ["a", "row"], X, "m")
+        + applied("stablehlo.add", ["i", "one"], INDEX, "n")
+        + returned(["n", "m"], [INDEX, X])
+        + f"}}) : ({INDEX}, {X}) -> ({INDEX}, {X})\n"
+        + returned(["1"], [X], "func.return")
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "iterations", "step", "limited"),
+    [(5, 5, 1, False), (5, 6, 1, True), (9, 5, 2, False), (8, 5, 2, True), (5, 5, -1, True)],
+)
+def test_a_counter_that_stays_inside_needs_no_limits(
+    rows: int, iterations: int, step: int, limited: bool
+) -> None:
+    body = reading_loop(rows, iterations, step)
+    module = lowered(body, f"%rows: tensor<{rows}x2xf32>, %x: {X}", X)
+    assert bool({"nn.min", "nn.max"} & {*operations(module)}) == limited
+    table = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
+    (found,) = values_of(module, table, np.zeros(2, np.float32))
+    places = np.clip(np.arange(iterations) * step, 0, rows - 1)
+    np.testing.assert_array_equal(found, table[places].sum(0))
