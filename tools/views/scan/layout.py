@@ -193,7 +193,7 @@ class Lobes:
             of_piece.astype(np.int32),
             layer_of.astype(np.int32),
             starts.astype(np.float32),
-            homes.astype(np.float32),
+            homes.astype(np.float32, order="C"),
             CHIP_GRAVITY,
         )
 

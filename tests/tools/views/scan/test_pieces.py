@@ -13,6 +13,7 @@ from abele.tools.views.scan import layout as layout_file
 from abele.tools.views.scan import raster
 from abele.tools.views.scan.colours import NONE, coloured
 from abele.tools.views.scan.groups import grouped
+from abele.tools.views.scan.kernels import deposit, deposit_layers, pull, step
 from abele.tools.views.scan.layout import Layout, lay_out, places_of_chips
 from abele.tools.views.scan.lettering import labels_of
 from abele.tools.views.scan.pieces import Pieces
@@ -162,3 +163,9 @@ def test_a_sample_counts_its_own_edges_between_chips():
     expected = sum(int((chip[b.producer] != chip[b.consumer]).sum()) for b in part.edges())
     assert part.crossing_count == expected > 0
     assert Sampled(LayeredGraph(), 3).crossing_count == 0
+
+
+def test_kernels_that_drew_one_chip_are_not_compiled_again_for_several():
+    for graph in (LayeredGraph(), OnChips(2)):
+        placed(graph)
+    assert [len(each.signatures) for each in (deposit, deposit_layers, pull, step)] == [1] * 4
