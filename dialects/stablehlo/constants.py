@@ -60,7 +60,10 @@ class ConstantOp(PureOp):
         super().verify_()
         if not isinstance(self.value, BlobAttr | DenseIntOrFPElementsAttr):
             raise VerifyException(f"value {self.value}; need dense<...> or a blob")
-        array, dtype = self.array, numpy_dtype(element_of(self.output))
+        try:
+            array, dtype = self.array, numpy_dtype(element_of(self.output))
+        except ValueError as error:
+            raise VerifyException(str(error)) from None
         if array.shape != shape_of(self.output) or array.dtype != dtype:
             raise VerifyException(
                 f"value of {array.dtype.name}{list(array.shape)}; the result is {self.output.type}"

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from ...backends.reference import KnownValues
 from ...dialects import nn
-from ...dialects.dtypes import numpy_dtype
+from ...dialects.dtypes import STORED, numpy_dtype
 from ...ir.conversion import Conversion, Patterns
 from ...ir.provenance import at, is_known, origin, place
 from ...ir.support.errors import InputError
@@ -232,6 +232,7 @@ class ToNn(Conversion):
                 where = _where(op)
                 raise Unsupported(f"{where}: it is not supported; {ADVICE}", where)
             results = lower(op, self)
+            self._check_stored()
         except Unsupported as error:
             # Go on, so that the message lists all of them. Nobody sees the values.
             self.refused.append((op, error))
@@ -243,6 +244,15 @@ class ToNn(Conversion):
         self._become(op, results)
         self._locate(results)
         self.source, self._added = outer, added
+
+    def _check_stored(self) -> None:
+        """Raise Unsupported if what was added computes with elements that are only stored."""
+        for op in self._added:
+            if any(nn.element_of(each) in STORED for each in tensors(op.operands)):
+                try:
+                    op.verify_()
+                except VerifyException as error:
+                    raise self.unsupported("the element type", str(error)) from None
 
     def _become(self, op: Operation, results: Sequence[SSAValue]) -> None:
         if len(results) != len(op.results):

@@ -22,6 +22,7 @@ from . import (
     windows,
 )
 from .conversion import Lower
+from .stored_types import computed_wide
 
 FAMILIES = (
     bits,
@@ -42,8 +43,14 @@ FAMILIES = (
 )
 """The files of the families. Each has a TABLE."""
 
+_NARROW = frozenset({"stablehlo.convert", "stablehlo.select", "stablehlo.shift_right_logical"})
+"""The functions of elements that are not computed in wider types: those that only move or cast, and
+one whose result depends on the highest bit of the type."""
+
 TABLE: Mapping[str, Lower] = {
-    name: lower for each in FAMILIES for name, lower in each.TABLE.items()
+    name: computed_wide(lower) if each is elementwise and name not in _NARROW else lower
+    for each in FAMILIES
+    for name, lower in each.TABLE.items()
 }
 """What lowers each operation, by name: a function that adds operations of nn for it, and returns
 the values of nn that its results are."""

@@ -120,12 +120,10 @@ def conformance(
 def _results(judged: Any, numbers: Sequence[int], jobs: int) -> Iterator[Verdict]:
     """The results of cases, in their order. Fresh processes run them: jaxlib's threads make a fork
     of this one unsafe."""
-    with ProcessPoolExecutor(
-        jobs,
-        mp_context=multiprocessing.get_context("spawn"),
-        max_tasks_per_child=CASES_OF_A_PROCESS,
-    ) as pool:
-        yield from pool.map(judged, numbers)
+    # max_tasks_per_child would do the same, but lets a pool wait forever in Python 3.11.
+    for first in range(0, len(numbers), CASES_OF_A_PROCESS * jobs):
+        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+            yield from pool.map(judged, numbers[first : first + CASES_OF_A_PROCESS * jobs])
 
 
 def _read(kept: Path | None, again: str) -> dict[str, Verdict]:

@@ -179,11 +179,12 @@ def _value(operation: Any) -> Any:
 
 def elements(attribute: Any) -> Array:
     """The array of a dense<...>. Raises NotImplementedError for a type that NumPy does not have."""
+    kind = attribute.type
     try:
-        return np.array(attribute)
+        if 0 not in kind.shape:
+            return np.array(attribute)
     except TypeError:
         pass
-    kind = attribute.type
     found = _dtype(str(kind.element_type))
     wide = "f32" if is_floating(found) else "i32"
     shape = "".join(f"{size}x" for size in kind.shape)
@@ -200,12 +201,14 @@ def elements(attribute: Any) -> Array:
 
 
 def _dtype(element: str) -> np.dtype[Any]:
-    """The dtype of an element type of MLIR that NumPy itself does not have."""
+    """The dtype of an element type of MLIR."""
     name = re.sub(r"^f(\d+)E", r"float\1_e", element).lower()
     name = re.sub(r"^(u?)i(\d+)$", r"\1int\2", name.replace("bf16", "bfloat16"))
-    if not hasattr(ml_dtypes, name):
-        raise NotImplementedError(f"elements {element}")
-    return np.dtype(getattr(ml_dtypes, name))
+    name = re.sub(r"^f(\d+)$", r"float\1", re.sub("^int1$", "bool", name))
+    try:
+        return np.dtype(getattr(ml_dtypes, name, name))
+    except TypeError:
+        raise NotImplementedError(f"elements {element}") from None
 
 
 def new_context() -> Any:

@@ -1,0 +1,74 @@
+"""Functions of elements that tiles only store, which are computed in wider types."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from abele.backends.reference import run_reference
+from abele.ir.support.errors import InputError
+from abele.ir.text import parse_module
+from abele.passes.convert_stablehlo_to_nn import ConvertStablehloToNn
+from abele.tools.driver.context import new_context
+
+
+def computed(operation: str, kind: str, *inputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What an operation computes of tensors of one type."""
+    names = [f"%x{i}" for i in range(len(inputs))]
+    tensor = f"tensor<{inputs[0].size}x{kind}>"
+    arguments = ", ".join(f"{name}: {tensor}" for name in names)
+    types = ", ".join([tensor] * len(names))
+    context = new_context()
+    module = parse_module(
+        f"builtin.module {{ func.func @main({arguments}) -> {tensor} {{"
+        f'%0 = "stablehlo.{operation}"({", ".join(names)}) : ({types}) -> {tensor} '
+        f"func.return %0 : {tensor} }} }}",
+        context,
+    )
+    ConvertStablehloToNn().apply(context, module)
+    module.verify()
+    given = {f"arg{i}": each for i, each in enumerate(inputs)}
+    (found,) = run_reference(module, given).outputs.values()
+    return found
+
+
+WHOLE = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "and": np.bitwise_and,
+    "xor": np.bitwise_xor,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "bits"),
+    [("i4", ml_dtypes.int4, 4), ("ui4", ml_dtypes.uint4, 4), ("i2", ml_dtypes.int2, 2)],
+)
+@pytest.mark.parametrize("operation", WHOLE)
+def test_narrow_integers_wrap_around(operation: str, kind: str, dtype: Any, bits: int):
+    least = 0 if kind.startswith("u") else -(1 << bits - 1)
+    every = np.arange(least, least + (1 << bits))
+    x, y = (each.ravel() for each in np.meshgrid(every, every))
+    exact = (WHOLE[operation](x, y) - least) % (1 << bits) + least
+    found = computed(operation, kind, x.astype(dtype), y.astype(dtype))
+    assert found.dtype == dtype
+    assert found.astype(np.int64).tolist() == exact.tolist()
+
+
+def test_narrow_floats_are_rounded_once():
+    x = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e5m2)
+    x = x[np.isfinite(x.astype(np.float32))]
+    y = x[::-1].copy()
+    with np.errstate(all="ignore"):
+        exact = (x.astype(np.float32) * y.astype(np.float32)).astype(x.dtype)
+    np.testing.assert_array_equal(computed("multiply", "f8E5M2", x, y), exact)
+
+
+@pytest.mark.parametrize("operation", ["shift_right_logical", "popcnt"])
+def test_functions_of_the_highest_bit_are_refused(operation: str):
+    x = np.zeros(2, ml_dtypes.int4)
+    with pytest.raises(InputError, match=f"stablehlo.{operation} at .*elements i4"):
+        computed(operation, "i4", *[x] * (1 if operation == "popcnt" else 2))
