@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerType, Signedness, f32
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import nn
-from ...dialects.dtypes import STORED
+from ...dialects.dtypes import STORED, element_type, numpy_dtype
+from ...ir.support.number_kinds import is_unsigned, is_whole
 from .conversion import Lower, ToNn
 
 BITS = 8
@@ -42,16 +45,17 @@ def _widened(new: ToNn, value: SSAValue) -> SSAValue:
 
 
 def _wide(element: Attribute) -> Attribute:
-    if not isinstance(element, IntegerType):
+    dtype = numpy_dtype(element)
+    if not is_whole(dtype):
         return f32
-    unsigned = element.signedness.data == Signedness.UNSIGNED
-    return IntegerType(BITS, Signedness.UNSIGNED if unsigned else Signedness.SIGNLESS)
+    return element_type(np.dtype(np.uint8 if is_unsigned(dtype) else np.int8))
 
 
 def _narrowed(new: ToNn, value: SSAValue, element: Attribute) -> SSAValue:
     """A value in an element type; whole numbers wrap around."""
-    if isinstance(element, IntegerType) and element in STORED:
+    dtype = numpy_dtype(element)
+    if element in STORED and is_whole(dtype):
         # The bits that the type lacks move out; copies of its sign, or zeros, move in.
-        left = new.number(BITS - element.width.data, value)
+        left = new.number(BITS - ml_dtypes.iinfo(dtype).bits, value)
         value = new.add(nn.ShiftRightOp(new.add(nn.ShiftLeftOp(value, left)), left))
     return new.cast(value, element)

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import inf
+from math import floor, inf, log2
 from time import perf_counter
 from types import FrameType
 from typing import Any, NamedTuple
@@ -239,7 +239,8 @@ def within_rounding(found: Array, expected: Array, share: float = 0.0) -> bool:
         return False
     mine, other = found.astype(np.float64), expected.astype(np.float64)
     largest = float(np.abs(other[np.isfinite(other)]).max(initial=0))
-    step = float(ml_dtypes.finfo(found.dtype).eps) * 2 ** np.floor(np.log2(largest or 1.0))
+    epsilon: Any = ml_dtypes.finfo(found.dtype).eps
+    step = float(epsilon) * 2.0 ** floor(log2(largest or 1.0))
     most = max(step * (STEPS if narrow else 1), share * largest)
     with np.errstate(all="ignore"):
         same = (mine == other) | (np.isnan(mine) & np.isnan(other))
