@@ -14,13 +14,13 @@ from .base import INTEGER, PureOp, need_axes, need_same_element, need_shape
 class BatchNormOp(PureOp, ABC):
     """Batch normalisation, along one axis of features.
 
+    The first operand is the tensor.
+
     Attributes:
-        operand: the tensor.
         epsilon: added to the variance.
         feature_index: the axis.
     """
 
-    operand = operand_def(TensorType)
     epsilon = prop_def(FloatAttr.constr(f32))
     feature_index = prop_def(INTEGER)
 
@@ -32,12 +32,12 @@ class BatchNormOp(PureOp, ABC):
     def verify_(self) -> None:
         """Check also the sizes."""
         super().verify_()
-        shape = shape_of(self.operand)
+        shape = shape_of(self.operands[0])
         need_axes("feature_index", [self.axis], len(shape))
         for i, value in enumerate((*self.operands, *self.results)):
             whole = len(shape_of(value)) == len(shape) > 1
             need_shape(f"value {i}", value, shape if whole else shape[self.axis :][:1])
-            need_same_element(f"value {i}", value, self.operand)
+            need_same_element(f"value {i}", value, self.operands[0])
 
 
 @irdl_op_definition
@@ -58,6 +58,7 @@ class BatchNormInferenceOp(BatchNormOp):
     """
 
     name = "stablehlo.batch_norm_inference"
+    operand = operand_def(TensorType)
     scale = operand_def(TensorType)
     offset = operand_def(TensorType)
     mean = operand_def(TensorType)
@@ -74,6 +75,7 @@ class BatchNormTrainingOp(BatchNormOp):
     (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
 
     Attributes:
+        operand: the tensor.
         scale: one number for each feature.
         offset: one number for each feature.
         output: of the operand's type.
@@ -82,6 +84,7 @@ class BatchNormTrainingOp(BatchNormOp):
     """
 
     name = "stablehlo.batch_norm_training"
+    operand = operand_def(TensorType)
     scale = operand_def(TensorType)
     offset = operand_def(TensorType)
     output = result_def(TensorType)
@@ -99,6 +102,7 @@ class BatchNormGradOp(BatchNormOp):
     tensor<3xf32>)
 
     Attributes:
+        operand: the tensor.
         scale: one number for each feature.
         mean: of the operand, one number for each feature.
         variance: of the operand, one number for each feature.
@@ -109,6 +113,7 @@ class BatchNormGradOp(BatchNormOp):
     """
 
     name = "stablehlo.batch_norm_grad"
+    operand = operand_def(TensorType)
     scale = operand_def(TensorType)
     mean = operand_def(TensorType)
     variance = operand_def(TensorType)

@@ -17,8 +17,11 @@ def _reduce(op: stablehlo.ReduceOp, new: ToNn) -> Sequence[SSAValue]:
     count = len(op.inputs)
     given = new.operands(op)
     values, initial = given[:count], given[count:]
-    if 0 in nn.shape_of(values[0]) or not op.axes:
-        return [_begun(new, op, each, i) for i, each in enumerate(initial)] if op.axes else values
+    if not op.axes:
+        made = new.applied(op.body, [*initial, *values])
+        return [new.expand(each, nn.shape_of(values[0])) for each in made]
+    if 0 in nn.shape_of(values[0]):
+        return [_begun(new, op, each, i) for i, each in enumerate(initial)]
     combiners = [combiner_of(op.body, i) for i in range(count)]
     if None not in combiners:
         return [

@@ -1,0 +1,242 @@
+"""Functions of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import erf
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ...dialects import nn, stablehlo
+from ...dialects.dtypes import numpy_dtype
+from ...ir.support.arrays import Array
+from ...ir.support.number_kinds import bit_width, is_floating, is_unsigned, is_whole
+
+Function = Callable[..., Any]
+
+
+def wide(array: Array) -> Array:
+    """Narrow floats as float64, and integers as they are."""
+    return array.astype(np.float64) if is_floating(array.dtype) else array
+
+
+def _rounded_away(x: Array) -> Array:
+    whole = np.trunc(x)
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)
+
+
+def _shifted(shift: Function, fill: Function) -> Function:
+    """A shift, which moves out all bits if it is by as many places or more."""
+
+    def shifted(a: Array, b: Array) -> Array:
+        bits = bit_width(a.dtype)
+        places = b.astype(f"u{b.dtype.itemsize}")
+        inside = places < bits
+        moved = shift(a, np.where(inside, places, 0).astype(a.dtype))
+        return np.where(inside, moved, fill(a))
+
+    return shifted
+
+
+def _zeros(a: Array) -> Array:
+    return np.zeros_like(a)
+
+
+def _logical(a: Array, b: Array) -> Array:
+    unsigned = f"u{a.dtype.itemsize}"
+    return np.right_shift(a.view(unsigned), b.view(unsigned)).view(a.dtype)
+
+
+def _arithmetic(a: Array, b: Array) -> Array:
+    signed = f"i{a.dtype.itemsize}"
+    return np.right_shift(a.view(signed), b.view(signed)).view(a.dtype)
+
+
+def _signs(a: Array) -> Array:
+    return _arithmetic(a, np.full_like(a, bit_width(a.dtype) - 1))
+
+
+def _divided(a: Array, b: Array) -> Array:
+    """A quotient; of integers, rounded towards 0, and -1 for a divisor of 0."""
+    if not is_whole(a.dtype):
+        return a / b
+    safe = np.where(b == 0, 1, b).astype(object)
+    found = np.abs(a.astype(object)) // np.abs(safe)
+    signed = np.where((a < 0) ^ (b < 0), -found, found)
+    return _wrapped(np.where(b == 0, -1, signed), a.dtype)
+
+
+def _remainder(a: Array, b: Array) -> Array:
+    """What a division leaves; the dividend for a divisor of 0."""
+    if not is_whole(a.dtype):
+        return np.fmod(a, b)
+    safe = np.where(b == 0, 1, b).astype(object)
+    found = np.abs(a.astype(object)) % np.abs(safe)
+    return _wrapped(np.where(b == 0, a, np.where(a < 0, -found, found)), a.dtype)
+
+
+def _wrapped(values: Any, dtype: np.dtype[Any]) -> Array:
+    """Python's integers in the bits of a dtype."""
+    bits = np.asarray(np.array(values, object) & ((1 << 64) - 1), object)
+    return bits.astype(np.uint64).astype(dtype)
+
+
+def _power(a: Array, b: Array) -> Array:
+    if not is_whole(a.dtype):
+        return np.power(a, b)
+    modulus = 1 << 64
+    found = [
+        pow(x, y, modulus) if y >= 0 else (x if y % 2 else 1) * (abs(x) == 1)
+        for x, y in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
+    ]
+    return _wrapped(np.array(found, object).reshape(a.shape), a.dtype)
+
+
+def _sign(x: Array) -> Array:
+    return np.where(np.isnan(x) | (x == 0), x, np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
+
+
+def _bits_set(x: Array) -> Array:
+    return np.bitwise_count(x.view(f"u{x.dtype.itemsize}"))
+
+
+def _leading_zeros(x: Array) -> Array:
+    bits = bit_width(x.dtype)
+    found = [bits - int(n).bit_length() for n in x.view(f"u{x.dtype.itemsize}").ravel()]
+    return np.array(found, np.int64).reshape(x.shape)
+
+
+def _logistic(x: Array) -> Array:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def _or(a: Array, b: Array) -> Array:
+    return a | b
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "abs": np.abs,
+    "cbrt": np.cbrt,
+    "ceil": np.ceil,
+    "cosine": np.cos,
+    "count_leading_zeros": _leading_zeros,
+    "exponential": np.exp,
+    "exponential_minus_one": np.expm1,
+    "floor": np.floor,
+    "is_finite": np.isfinite,
+    "log": np.log,
+    "log_plus_one": np.log1p,
+    "logistic": _logistic,
+    "negate": np.negative,
+    "not": np.invert,
+    "popcnt": _bits_set,
+    "round_nearest_afz": _rounded_away,
+    "round_nearest_even": np.rint,
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "sign": _sign,
+    "sine": np.sin,
+    "sqrt": np.sqrt,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "add": np.add,
+    "and": np.bitwise_and,
+    "atan2": np.arctan2,
+    "divide": _divided,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "multiply": np.multiply,
+    "or": _or,
+    "power": _power,
+    "remainder": _remainder,
+    "shift_left": _shifted(np.left_shift, _zeros),
+    "shift_right_arithmetic": _shifted(_arithmetic, _signs),
+    "shift_right_logical": _shifted(_logical, _zeros),
+    "subtract": np.subtract,
+    "xor": np.bitwise_xor,
+}
+"""The function of one or two elements that each operation of stablehlo is."""
+
+OF_CHLO: Mapping[str, Function] = {
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atanh": np.arctanh,
+    "cosh": np.cosh,
+    "erf": np.vectorize(erf, otypes=[np.float64]),
+    "erfc": np.vectorize(lambda x: 1.0 - erf(x), otypes=[np.float64]),
+    "is_inf": np.isinf,
+    "is_neg_inf": np.isneginf,
+    "is_pos_inf": np.isposinf,
+    "sinh": np.sinh,
+    "square": np.square,
+    "tan": np.tan,
+}
+"""The function that each operation of chlo is, as far as NumPy has it."""
+
+
+def function_of(name: str) -> Function | None:
+    """The function of elements that an operation is; None if it is none."""
+    dialect, _, own = name.partition(".")
+    return {"stablehlo": FUNCTIONS, "chlo": OF_CHLO}.get(dialect, {}).get(own)
+
+
+def converted(array: Array, dtype: np.dtype[Any]) -> Array:
+    """An array in another dtype, as stablehlo converts it."""
+    if dtype == np.bool_:
+        return array != 0
+    with np.errstate(all="ignore"):
+        if is_floating(array.dtype) and is_whole(dtype):
+            info: Any = np.iinfo(np.int64 if not is_unsigned(dtype) else np.uint64)
+            limited = np.clip(
+                np.nan_to_num(np.trunc(wide(array))), float(info.min), float(info.max)
+            )
+            return limited.astype(info.dtype).astype(dtype)
+        return array.astype(dtype)
+
+
+_COMPARE: Mapping[str, Function] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "GE": np.greater_equal,
+    "GT": np.greater,
+    "LE": np.less_equal,
+    "LT": np.less,
+}
+
+
+def compare(op: stablehlo.CompareOp, operands: Sequence[Array]) -> Array:
+    """Whether a comparison holds."""
+    a, b = operands
+    if op.is_total and is_floating(a.dtype):
+        a, b = _ordered(a), _ordered(b)
+    return _COMPARE[op.comparison_direction.data](a, b)
+
+
+def _ordered(array: Array) -> Array:
+    """Integers in the total order of floats."""
+    bits = array.view(f"i{array.dtype.itemsize}").astype(np.int64)
+    lowest = -(1 << 8 * array.dtype.itemsize - 1)
+    return np.where(bits < 0, lowest - bits - 1, bits)
+
+
+def reduce_precision(op: stablehlo.ReducePrecisionOp, operands: Sequence[Array]) -> Array:
+    """Floats rounded to fewer bits, and back."""
+    (x,) = map(wide, operands)
+    exponent, mantissa = op.exponent_bits.value.data, op.mantissa_bits.value.data
+    fraction, power = np.frexp(x)
+    scale = np.ldexp(1.0, mantissa + 1)
+    rounded = np.ldexp(np.rint(fraction * scale) / scale, power)
+    reach = (1 << exponent - 1) - 1
+    size = np.abs(rounded)
+    rounded = np.where(size >= np.ldexp(1.0, reach + 1), np.copysign(np.inf, x), rounded)
+    rounded = np.where(size < np.ldexp(1.0, 1 - reach), np.copysign(0.0, x), rounded)
+    return np.where(np.isfinite(x), rounded, x)
+
+
+def dtype_of(op: Operation, result: int = 0) -> np.dtype[Any]:
+    """The dtype of a result."""
+    return numpy_dtype(nn.element_of(op.results[result]))

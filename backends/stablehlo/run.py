@@ -1,0 +1,385 @@
+"""Run a program of stablehlo: control flow, regions, and what merges elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...dialects import nn, stablehlo
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.host import host_names
+from ...ir.provenance import place
+from ...ir.support.arrays import Array
+from ...ir.support.errors import InputError
+from ...ir.support.limits import ITERATIONS
+from ...ir.upstream import ModuleOp
+from ...ir.well_known import ENTRY
+from ..evaluate.host import Run
+from ..host_arrays import host_array
+from .elements import compare, converted, dtype_of, function_of, reduce_precision, wide
+from .tensors import MOVING, spaced
+
+Arrays = Sequence[Array]
+
+
+def run_stablehlo(
+    module: ModuleOp, inputs: Mapping[str, Array], state: Mapping[str, Array] | None = None
+) -> Run:
+    """Run @main once. States keep their values.
+
+    Raises InputError for wrong inputs, and for an operation that is not interpreted.
+    """
+    ops = tuple(module.body.block.ops)
+    functions = {op.sym_name.data: op for op in ops if isinstance(op, func.FuncOp)}
+    main = functions[ENTRY]
+    names = host_names(main, "arg_names", len(main.body.block.args))
+    states = {op.sym_name.data: op.value.array for op in ops if isinstance(op, nn.StateOp)}
+    states |= state or {}
+    arguments = [
+        host_array(inputs, name, _kind(value), nn.shape_of(value), "input")
+        for name, value in zip(names, main.body.block.args, strict=True)
+    ]
+    run = _Interpreter(functions, states)
+    with np.errstate(all="ignore"):
+        results = run.block(main.body.block, arguments, {})
+    named = host_names(main, "result_names", len(results))
+    return Run(dict(zip(named, results, strict=True)), states)
+
+
+def _kind(value: SSAValue) -> np.dtype[Any]:
+    return numpy_dtype(nn.element_of(value))
+
+
+@dataclass
+class _Interpreter:
+    """A run.
+
+    Attributes:
+        turns: how many iterations and calls there were.
+    """
+
+    functions: Mapping[str, func.FuncOp]
+    states: Mapping[str, Array]
+    turns: int = 0
+
+    def block(self, block: Block, arguments: Arrays, outer: dict[SSAValue, Array]) -> list[Array]:
+        """What the end of a block names."""
+        held = {**outer, **dict(zip(block.args, arguments, strict=True))}
+        end = block.last_op
+        assert end is not None
+        for op in block.ops:
+            if op is not end:
+                found = self.results(op, [held[each] for each in op.operands], held)
+                held.update(zip(op.results, found, strict=True))
+        return [held[each] for each in end.operands]
+
+    def region(
+        self, region: Region, arguments: Arrays, outer: dict[SSAValue, Array]
+    ) -> list[Array]:
+        """What a region on single elements makes of arrays, element by element."""
+        return self.block(region.block, arguments, outer)
+
+    def results(
+        self, op: Operation, operands: Arrays, held: dict[SSAValue, Array]
+    ) -> Sequence[Array]:
+        """The results of an operation."""
+        function = function_of(op.name)
+        if function is not None:
+            found = function(*map(wide, operands))
+            return [np.asarray(found).astype(dtype_of(op))]
+        if op.name in MOVING:
+            return [np.asarray(MOVING[op.name](op, operands)).astype(dtype_of(op), copy=False)]
+        other = _OTHERS.get(op.name)
+        if other is None:
+            raise InputError(
+                f"{op.name} at {place(op)}: not interpreted at stablehlo; run the program at nn"
+            )
+        return other(self, op, operands, held)
+
+    def turn(self) -> None:
+        """Count an iteration. Raises InputError for too many."""
+        self.turns += 1
+        if self.turns > ITERATIONS.most:
+            raise InputError(ITERATIONS.refusal(f"{self.turns:,} iterations"))
+
+
+Held = dict[SSAValue, Array]
+
+
+def _constant(_: _Interpreter, op: stablehlo.ConstantOp, __: Arrays, ___: Held) -> list[Array]:
+    return [op.array]
+
+
+def _load(run: _Interpreter, op: nn.LoadOp, _: Arrays, __: Held) -> list[Array]:
+    return [run.states[op.state.string_value()]]
+
+
+def _same(_: _Interpreter, __: Any, operands: Arrays, ___: Held) -> list[Array]:
+    return list(operands)
+
+
+def _convert(_: _Interpreter, op: stablehlo.ConvertOp, operands: Arrays, __: Held) -> list[Array]:
+    return [converted(operands[0], dtype_of(op))]
+
+
+def _compare(_: _Interpreter, op: stablehlo.CompareOp, operands: Arrays, __: Held) -> list[Array]:
+    return [compare(op, operands)]
+
+
+def _select(_: _Interpreter, __: Any, operands: Arrays, ___: Held) -> list[Array]:
+    return [np.where(*operands)]
+
+
+def _clamp(_: _Interpreter, __: Any, operands: Arrays, ___: Held) -> list[Array]:
+    low, value, high = operands
+    return [np.minimum(np.maximum(value, low), high)]
+
+
+def _rounded(
+    _: _Interpreter, op: stablehlo.ReducePrecisionOp, operands: Arrays, __: Held
+) -> list[Array]:
+    return [reduce_precision(op, operands).astype(dtype_of(op))]
+
+
+def _bits(
+    _: _Interpreter, op: stablehlo.BitcastConvertOp, operands: Arrays, __: Held
+) -> list[Array]:
+    value = np.ascontiguousarray(operands[0])
+    dtype = dtype_of(op)
+    return [np.frombuffer(value.tobytes(), dtype).reshape(nn.shape_of(op.result))]
+
+
+# Control flow
+
+
+def _call(run: _Interpreter, op: Any, operands: Arrays, _: Held) -> list[Array]:
+    run.turn()
+    callee = op.callee if isinstance(op, func.CallOp) else op.decomposition
+    return run.block(run.functions[callee.string_value()].body.block, operands, {})
+
+
+def _if(run: _Interpreter, op: stablehlo.IfOp, operands: Arrays, held: Held) -> list[Array]:
+    chosen = op.true_branch if operands[0] else op.false_branch
+    return run.block(chosen.block, (), held)
+
+
+def _case(run: _Interpreter, op: stablehlo.CaseOp, operands: Arrays, held: Held) -> list[Array]:
+    number, last = int(operands[0]), len(op.branches) - 1
+    return run.block(op.branches[number if 0 <= number <= last else last].block, (), held)
+
+
+def _while(run: _Interpreter, op: stablehlo.WhileOp, operands: Arrays, held: Held) -> list[Array]:
+    values = list(operands)
+    while run.block(op.cond.block, values, held)[0]:
+        run.turn()
+        values = run.block(op.body.block, values, held)
+    return values
+
+
+# Merging
+
+
+def _merged(
+    run: _Interpreter, region: Region, parts: Arrays, first: Arrays, held: Held
+) -> list[Array]:
+    """Arrays merged along their first axis, in halves, and then with first values."""
+    values = list(parts)
+    while len(values[0]) > 1:
+        half = len(values[0]) // 2
+        made = run.region(
+            region, [*(v[:half] for v in values), *(v[half : 2 * half] for v in values)], held
+        )
+        values = [
+            np.concatenate([np.broadcast_to(m, v[:half].shape), v[2 * half :]])
+            for m, v in zip(made, values, strict=True)
+        ]
+    if not len(values[0]):
+        return [np.broadcast_to(f, v.shape[1:]) for f, v in zip(first, values, strict=True)]
+    made = run.region(region, [*first, *(v[0] for v in values)], held)
+    return [np.broadcast_to(m, v.shape[1:]) for m, v in zip(made, values, strict=True)]
+
+
+def _reduce(run: _Interpreter, op: stablehlo.ReduceOp, operands: Arrays, held: Held) -> list[Array]:
+    count = len(op.inputs)
+    values, first = operands[:count], operands[count:]
+    kept = [a for a in range(values[0].ndim) if a not in op.axes]
+    sizes = [values[0].shape[a] for a in kept]
+    count = int(np.prod([values[0].shape[a] for a in op.axes]))
+    rows = [np.transpose(v, [*op.axes, *kept]).reshape(count, *sizes) for v in values]
+    return _merged(run, op.body, rows, first, held)
+
+
+def _under(
+    value: Array, window: Sequence[int], strides: Sequence[int], reaches: Sequence[int]
+) -> Array:
+    """The elements under a window: one row for each place in the window."""
+    spans = [(n - 1) * reach + 1 for n, reach in zip(window, reaches, strict=True)]
+    places = [(n - span) // s + 1 for n, span, s in zip(value.shape, spans, strides, strict=True)]
+    rows = [
+        value[
+            tuple(
+                slice(k * reach, k * reach + (count - 1) * stride + 1, stride)
+                for k, reach, count, stride in zip(at, reaches, places, strides, strict=True)
+            )
+        ]
+        for at in product(*map(range, window))
+    ]
+    return np.stack(rows)
+
+
+def _reduce_window(
+    run: _Interpreter, op: stablehlo.ReduceWindowOp, operands: Arrays, held: Held
+) -> list[Array]:
+    count = len(op.inputs)
+    values, first = operands[:count], operands[count:]
+    shape = nn.shape_of(op.made[0])
+    if 0 in shape:
+        return [np.broadcast_to(f, shape) for f in first]
+    between = [each - 1 for each in op.dilations]
+    rows = [
+        _under(spaced(v, f, op.pads, between), op.window, op.strides, op.reaches)
+        for v, f in zip(values, first, strict=True)
+    ]
+    return _merged(run, op.body, rows, first, held)
+
+
+def _select_and_scatter(
+    run: _Interpreter, op: stablehlo.SelectAndScatterOp, operands: Arrays, held: Held
+) -> list[Array]:
+    value, source, first = operands
+    ones = (1,) * value.ndim
+    held_at = np.arange(value.size).reshape(value.shape)
+    rows = _under(
+        spaced(value, np.zeros((), value.dtype), op.pads, [0] * value.ndim),
+        op.window,
+        op.strides,
+        ones,
+    )
+    at = _under(
+        spaced(held_at, np.array(-1), op.pads, [0] * value.ndim), op.window, op.strides, ones
+    )
+    best, chosen = rows[0], at[0]
+    for each, number in zip(rows[1:], at[1:], strict=True):
+        (stays,) = run.region(op.select, [best, each], held)
+        taken = (number >= 0) & ((chosen < 0) | ~stays)
+        best, chosen = np.where(taken, each, best), np.where(taken, number, chosen)
+    made = np.full(value.size, first, value.dtype)
+    for number, each in zip(chosen.ravel(), source.ravel(), strict=True):
+        if number >= 0:
+            (made[number],) = run.region(op.scatter, [made[number], each], held)
+    return [made.reshape(value.shape)]
+
+
+def _map(run: _Interpreter, op: stablehlo.MapOp, operands: Arrays, held: Held) -> list[Array]:
+    (made,) = run.region(op.computation, operands, held)
+    return [np.broadcast_to(made, nn.shape_of(op.result))]
+
+
+def _sort(run: _Interpreter, op: stablehlo.SortOp, operands: Arrays, held: Held) -> list[Array]:
+    """The place of an element is the number of those that come before it."""
+    rows = [np.moveaxis(each, op.axis, -1) for each in operands]
+    pairs = [each for row in rows for each in (row[..., :, None], row[..., None, :])]
+    (before,) = run.region(op.comparator, pairs, held)
+    before = np.broadcast_to(before, (*rows[0].shape, rows[0].shape[-1]))
+    n = rows[0].shape[-1]
+    ties = ~before & ~np.swapaxes(before, -1, -2) & (np.arange(n)[:, None] < np.arange(n))
+    at = (before | ties).sum(-2)
+    made: list[Array] = []
+    for row in rows:
+        ordered = np.empty_like(row)
+        np.put_along_axis(ordered, at, row, -1)
+        made.append(np.moveaxis(ordered, -1, op.axis))
+    return made
+
+
+# Places that a run knows
+
+
+def _starts(operand: Array, sizes: Sequence[int], starts: Arrays) -> list[int]:
+    return [
+        min(max(int(start), 0), n - size)
+        for start, n, size in zip(starts, operand.shape, sizes, strict=True)
+    ]
+
+
+def _dynamic_slice(
+    _: _Interpreter, op: stablehlo.DynamicSliceOp, operands: Arrays, __: Held
+) -> list[Array]:
+    sizes = stablehlo.integers_of(op.slice_sizes, ())
+    at = _starts(operands[0], sizes, operands[1:])
+    return [operands[0][tuple(slice(a, a + n) for a, n in zip(at, sizes, strict=True))]]
+
+
+def _dynamic_update_slice(
+    _: _Interpreter, __: stablehlo.DynamicUpdateSliceOp, operands: Arrays, ___: Held
+) -> list[Array]:
+    made, update = operands[0].copy(), operands[1]
+    at = _starts(made, update.shape, operands[2:])
+    made[tuple(slice(a, a + n) for a, n in zip(at, update.shape, strict=True))] = update
+    return [made]
+
+
+# Batch normalisation
+
+
+def _normal(_: _Interpreter, op: Any, operands: Arrays, __: Held) -> list[Array]:
+    value, *rest = map(wide, operands)
+    axis, epsilon = op.axis, op.epsilon.value.data
+    axes = tuple(a for a in range(value.ndim) if a != axis)
+    shape = [-1 if a == axis else 1 for a in range(value.ndim)]
+
+    def spread(array: Array) -> Array:
+        return array.reshape(shape)
+
+    if isinstance(op, stablehlo.BatchNormGradOp):
+        scale, mean, variance, gradient = rest
+        count = value.size / max(value.shape[axis], 1)
+        centred, deviation = value - spread(mean), np.sqrt(variance + epsilon)
+        weighted, total = (gradient * centred).sum(axes), gradient.sum(axes)
+        rest_of = count * gradient - spread(total) - centred * spread(weighted / deviation**2)
+        found = [spread(scale / deviation / count) * rest_of, weighted / deviation, total]
+    else:
+        own = (value.mean(axes), value.var(axes))
+        mean, variance = rest[2:] if isinstance(op, stablehlo.BatchNormInferenceOp) else own
+        made = (value - spread(mean)) / np.sqrt(spread(variance) + epsilon)
+        found = [made * spread(rest[0]) + spread(rest[1]), mean, variance][: len(op.results)]
+    return [each.astype(dtype_of(op, i)) for i, each in enumerate(found)]
+
+
+_OTHERS: Mapping[str, Callable[[_Interpreter, Any, Arrays, Held], Sequence[Array]]] = {
+    "stablehlo.constant": _constant,
+    "nn.load": _load,
+    "stablehlo.optimization_barrier": _same,
+    "stablehlo.convert": _convert,
+    "stablehlo.compare": _compare,
+    "stablehlo.select": _select,
+    "stablehlo.clamp": _clamp,
+    "stablehlo.reduce_precision": _rounded,
+    "stablehlo.bitcast_convert": _bits,
+    "func.call": _call,
+    "stablehlo.composite": _call,
+    "stablehlo.if": _if,
+    "stablehlo.case": _case,
+    "stablehlo.while": _while,
+    "stablehlo.reduce": _reduce,
+    "stablehlo.reduce_window": _reduce_window,
+    "stablehlo.select_and_scatter": _select_and_scatter,
+    "stablehlo.map": _map,
+    "stablehlo.sort": _sort,
+    "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.dynamic_update_slice": _dynamic_update_slice,
+    "stablehlo.batch_norm_inference": _normal,
+    "stablehlo.batch_norm_training": _normal,
+    "stablehlo.batch_norm_grad": _normal,
+}
+
+
+def is_interpreted(name: str) -> bool:
+    """Whether an operation of this name is interpreted."""
+    return function_of(name) is not None or name in MOVING or name in _OTHERS

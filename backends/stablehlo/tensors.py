@@ -1,0 +1,175 @@
+"""Operations that move elements, and products of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialects import nn, stablehlo
+from ...ir.support.arrays import Array
+from ...ir.support.number_kinds import is_floating, is_whole
+from .elements import converted, dtype_of, wide
+
+Arrays = Sequence[Array]
+
+
+def _iota(op: stablehlo.IotaOp, _: Arrays) -> Array:
+    shape = nn.shape_of(op.output)
+    along = np.arange(shape[op.axis]).reshape(
+        [-1 if a == op.axis else 1 for a in range(len(shape))]
+    )
+    return np.broadcast_to(converted(along, dtype_of(op)), shape)
+
+
+def _broadcast_in_dim(op: stablehlo.BroadcastInDimOp, operands: Arrays) -> Array:
+    (value,), shape = operands, nn.shape_of(op.result)
+    order = np.argsort(op.axes) if op.axes else []
+    sizes = [1] * len(shape)
+    for axis, size in zip(op.axes, value.shape, strict=True):
+        sizes[axis] = size
+    return np.broadcast_to(np.transpose(value, order).reshape(sizes), shape)
+
+
+def _broadcast(op: stablehlo.BroadcastOp, operands: Arrays) -> Array:
+    return np.broadcast_to(operands[0], nn.shape_of(op.result))
+
+
+def _reshape(op: stablehlo.ReshapeOp, operands: Arrays) -> Array:
+    return operands[0].reshape(nn.shape_of(op.result))
+
+
+def _transpose(op: stablehlo.TransposeOp, operands: Arrays) -> Array:
+    return np.transpose(operands[0], op.axes)
+
+
+def _slice(op: stablehlo.SliceOp, operands: Arrays) -> Array:
+    lists = (op.start_indices, op.limit_indices, op.strides)
+    ends = zip(*(stablehlo.integers_of(each, ()) for each in lists), strict=True)
+    return operands[0][tuple(slice(*each) for each in ends)]
+
+
+def _concatenate(op: stablehlo.ConcatenateOp, operands: Arrays) -> Array:
+    return np.concatenate(operands, op.dimension.value.data)
+
+
+def _reverse(op: stablehlo.ReverseOp, operands: Arrays) -> Array:
+    return np.flip(operands[0], stablehlo.integers_of(op.dimensions, ()))
+
+
+def _pad(op: stablehlo.PadOp, operands: Arrays) -> Array:
+    lists = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
+    low, high, between = (stablehlo.integers_of(each, ()) for each in lists)
+    return spaced(operands[0], operands[1], list(zip(low, high, strict=True)), between)
+
+
+def spaced(
+    value: Array, fill: Array, pads: Sequence[tuple[int, int]], between: Sequence[int]
+) -> Array:
+    """A tensor with elements around it and between its elements; fewer than 0 take some away."""
+    sizes = [n + max(n - 1, 0) * b for n, b in zip(value.shape, between, strict=True)]
+    made = np.full(sizes, fill, value.dtype)
+    made[tuple(slice(None, None, b + 1) for b in between)] = value
+    ends = [(max(low, 0), max(high, 0)) for low, high in pads]
+    made = np.pad(made, ends, constant_values=fill) if pads else made
+    cut = tuple(
+        slice(max(-low, 0), n - max(-high, 0))
+        for n, (low, high) in zip(made.shape, pads, strict=True)
+    )
+    return made[cut]
+
+
+def _for_sums(values: Arrays, dtype: np.dtype[Any]) -> list[Array]:
+    """Factors in a type that holds their sums: float64, or integers that wrap around as they do."""
+    exact = np.float64 if is_floating(dtype) else np.int64
+    if is_whole(dtype) and any(is_floating(each.dtype) for each in values):
+        exact = np.float64
+    return [wide(each).astype(exact) for each in values]
+
+
+def _dot_general(op: stablehlo.DotGeneralOp, operands: Arrays) -> Array:
+    axes = op.dot_dimension_numbers.data
+    lhs, rhs = _for_sums(operands, dtype_of(op))
+    batch = axes.lhs_batching_dimensions, axes.rhs_batching_dimensions
+    terms = axes.lhs_contracting_dimensions, axes.rhs_contracting_dimensions
+    left, right = [-1] * lhs.ndim, [-1] * rhs.ndim
+    for pairs in (batch, terms):
+        for a, b in zip(*pairs, strict=True):
+            left[a] = right[b] = max(*left, *right) + 1
+    free = max([*left, *right, -1]) + 1
+    for names in (left, right):
+        for i, each in enumerate(names):
+            if each < 0:
+                names[i], free = free, free + 1
+    kept = [left[a] for a in batch[0]]
+    kept += [each for a, each in enumerate(left) if a not in (*batch[0], *terms[0])]
+    kept += [each for b, each in enumerate(right) if b not in (*batch[1], *terms[1])]
+    return np.einsum(lhs, left, rhs, right, kept)
+
+
+def _dot(op: stablehlo.DotOp, operands: Arrays) -> Array:
+    return np.dot(*_for_sums(operands, dtype_of(op)))
+
+
+def _convolution(op: stablehlo.ConvolutionOp, operands: Arrays) -> Array:
+    axes, rank = op.dimension_numbers.data, op.spatial
+    image, kernel = _for_sums(operands, dtype_of(op))
+    image = np.transpose(image, [axes.image[0], axes.image[1], *axes.image[2]])
+    kernel = np.transpose(kernel, [axes.kernel[1], axes.kernel[0], *axes.kernel[2]])
+    kernel = np.flip(kernel, [a + 2 for a, each in enumerate(op.reversals) if each])
+    pads = [(0, 0), (0, 0), *stablehlo.pairs_of(op.padding, rank)]
+    image = spaced(image, np.zeros(()), pads, [0, 0, *(each - 1 for each in op.dilations)])
+    groups, batches = op.groups
+    count, outputs = groups * batches, kernel.shape[0]
+    made_shape = nn.shape_of(op.result)
+    shape = (image.shape[0] // batches, outputs, *(made_shape[a] for a in axes.result[2]))
+    if 0 in (*shape, *image.shape, *kernel.shape):
+        return np.zeros(made_shape)
+    windows = _windows(image, kernel.shape[2:], op.strides, op.kernel_dilations)
+    made = np.zeros(shape, image.dtype)
+    each = outputs // count
+    for g in range(count):
+        part = np.split(windows, groups, 1)[g] if groups > 1 else windows
+        part = np.split(windows, batches, 0)[g] if batches > 1 else part
+        own = kernel[g * each : (g + 1) * each]
+        spatial = list(range(3, 3 + rank))
+        under = list(range(3 + rank, 3 + 2 * rank))
+        made[:, g * each : (g + 1) * each] = np.einsum(
+            part, [0, 1, *spatial, *under], own, [2, 1, *under], [0, 2, *spatial]
+        )
+    order = [0] * (rank + 2)
+    for i, a in enumerate((axes.result[0], axes.result[1], *axes.result[2])):
+        order[a] = i
+    return np.transpose(made, order)
+
+
+def _windows(
+    image: Array, window: Sequence[int], strides: Sequence[int], reaches: Sequence[int]
+) -> Array:
+    """The elements under a window over the axes behind the first two, as further axes."""
+    rank = len(window)
+    spans = [(n - 1) * reach + 1 for n, reach in zip(window, reaches, strict=True)]
+    if not rank:
+        return image
+    found = np.lib.stride_tricks.sliding_window_view(image, spans, list(range(2, 2 + rank)))
+    places = tuple(slice(None, None, each) for each in strides)
+    under = tuple(slice(None, None, each) for each in reaches)
+    return found[(slice(None), slice(None), *places, *under)]
+
+
+MOVING: Mapping[str, Callable[[Any, Arrays], Array]] = {
+    "stablehlo.iota": _iota,
+    "stablehlo.broadcast_in_dim": _broadcast_in_dim,
+    "stablehlo.broadcast": _broadcast,
+    "stablehlo.reshape": _reshape,
+    "stablehlo.transpose": _transpose,
+    "stablehlo.slice": _slice,
+    "stablehlo.concatenate": _concatenate,
+    "stablehlo.reverse": _reverse,
+    "stablehlo.pad": _pad,
+    "stablehlo.dot_general": _dot_general,
+    "stablehlo.dot": _dot,
+    "stablehlo.convolution": _convolution,
+}
+"""What computes each of these operations, by name."""
