@@ -39,6 +39,8 @@ def order_links(block: Block, variables: Mapping[str, Variable], target: Target)
 
     Nothing moves past a call, a loop, a branch or the host, and no other operation moves.
     """
+    if not any(isinstance(op, tile.LoadOp | tile.StoreOp) for op in block.ops):
+        return
     order = _Order(variables, target)
     for is_movable, run in groupby(tuple(block.ops), order.is_movable):
         ops = [op for op in run if isinstance(op, Movable)]

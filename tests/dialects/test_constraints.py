@@ -124,7 +124,7 @@ def at_every_level() -> list[Broken]:
                 level,
                 "`abele.chips`, if it is there, is `[first chip, number of chips, chips apart]`",
                 frame(EMPTY.replace("main()", "f() attributes {abele.chips = [0, 0, 1]}") + EMPTY),
-                r"@f: abele.chips = \[0 : i64, .*: 0 chips; need 1 to 65536",
+                r"@f: abele.chips = \[0 : i64, .*: 0 chips; need 1 to 4096",
             ),
             (level, "a body", frame(f"func.func private @f() {EMPTY}"), "@f has no body; need one"),
             (
