@@ -22,6 +22,7 @@ WRITTEN = Path(__file__).parent / "porting"
 NEEDED = {
     "scikit-learn": ("sklearn", "skl2onnx"),
     "keras": ("torch", "keras", "onnxscript"),
+    "keras-jax": ("jax", "keras"),
     "jax": ("jax", "optax", "flax", "equinox", "jax2onnx"),
     "caffe": (),
     "mxnet": (),
@@ -48,6 +49,7 @@ STRAIN = {
 DATA = {
     "scikit-learn": {"iris.npz": {"X": np.full((5, 4), 2, np.float32)}},
     "keras": {"train.npz": IMAGES},
+    "keras-jax": {},
     "jax": {"train.npz": ROWS},
     "caffe": {"images.npz": PICTURES},
     "mxnet": {"strain.npz": STRAIN},

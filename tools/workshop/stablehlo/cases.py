@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import floor, inf, log2
 from time import perf_counter
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import ml_dtypes
 import numpy as np
@@ -239,7 +239,7 @@ def within_rounding(found: Array, expected: Array, share: float = 0.0) -> bool:
         return False
     mine, other = found.astype(np.float64), expected.astype(np.float64)
     largest = float(np.abs(other[np.isfinite(other)]).max(initial=0))
-    epsilon: Any = ml_dtypes.finfo(found.dtype).eps
+    epsilon = cast("float", ml_dtypes.finfo(found.dtype).eps)
     step = float(epsilon) * 2.0 ** floor(log2(largest or 1.0))
     most = max(step * (STEPS if narrow else 1), share * largest)
     with np.errstate(all="ignore"):
