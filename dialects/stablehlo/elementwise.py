@@ -19,7 +19,9 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Commutative
 
+from ...ir.support.number_kinds import bit_width
 from ...ir.upstream import VerifyException
+from ..dtypes import numpy_dtype
 from ..nn.base import element_of, shape_of, tensor
 from .base import PureOp, need_same_element, need_shape
 from .enums import ComparisonDirectionAttr, ComparisonTypeAttr
@@ -518,6 +520,19 @@ class BitcastConvertOp(PureOp):
     name = "stablehlo.bitcast_convert"
     operand = operand_def(TensorType)
     result = result_def(TensorType)
+
+    def verify_(self) -> None:
+        """Check also that both tensors have as many bits."""
+        super().verify_()
+        before, after = shape_of(self.operand), shape_of(self.result)
+        bits = [bit_width(numpy_dtype(element_of(each))) for each in (self.operand, self.result)]
+        # The wider elements, with an axis for the narrower ones in each.
+        (few, many), (wide, narrow) = (before, after), bits
+        if wide < narrow:
+            (few, many), (wide, narrow) = (after, before), bits[::-1]
+        inner = () if wide == narrow else (wide // narrow,)
+        if wide % narrow or many != (*few, *inner):
+            raise VerifyException(f"the bits of {self.operand.type} as {self.result.type}")
 
 
 @irdl_op_definition

@@ -8,6 +8,8 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from ...dialects import nn, stablehlo
+from ...dialects.dtypes import numpy_dtype
+from ...ir.support.number_kinds import bit_width
 from .conversion import Lower, ToNn
 from .integers import bits_as, ones_counted, zeros_counted
 from .random_bits import GENERATORS
@@ -21,6 +23,10 @@ def _unary(build: Callable[[ToNn, SSAValue], SSAValue]) -> Lower:
 
 
 def _bitcast_convert(op: stablehlo.BitcastConvertOp, new: ToNn) -> Sequence[SSAValue]:
+    for each in (op.operand, op.result):
+        element = nn.element_of(each)
+        if bit_width(numpy_dtype(element)) % 8:
+            raise new.unsupported(f"the bits of {element}", "need elements of whole bytes")
     return [bits_as(new, new.value(op.operand), nn.element_of(op.result))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
@@ -57,7 +58,8 @@ def _called(names: Attribute | None) -> list[str]:
     """The names of functions in a list."""
     if not isinstance(names, ArrayAttr):
         return []
-    return [each.string_value() for each in names if isinstance(each, SymbolRefAttr)]
+    listed = cast("ArrayAttr[Attribute]", names)
+    return [each.string_value() for each in listed if isinstance(each, SymbolRefAttr)]
 
 
 CALLS: Mapping[str, Call] = {
