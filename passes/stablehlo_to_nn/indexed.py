@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import nn, stablehlo
 from .conversion import Lower, ToNn
 from .regions import combiner_of
+from .stored_types import computed_wide
 from .windows_at_indices import Windows, gathered, scattered, sliced_at, updated_at
 
 
@@ -111,7 +112,7 @@ def _starts(given: Sequence[SSAValue], new: ToNn) -> list[SSAValue | int]:
 
 TABLE: Mapping[str, Lower] = {
     "stablehlo.gather": _gather,
-    "stablehlo.scatter": _scatter,
+    "stablehlo.scatter": computed_wide(_scatter),
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,
 }

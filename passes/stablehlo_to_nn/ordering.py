@@ -19,6 +19,7 @@ from ...ir.support.number_kinds import is_floating
 from .conversion import Lower, ToNn
 from .elementwise import in_total_order
 from .integers import dtype_of
+from .stored_types import computed_wide
 
 MOST_PAIRS = 1 << 22
 """The most pairs of elements that a sort by any comparison compares. Assumed: more take too much
@@ -242,7 +243,7 @@ def _top_k(op: chlo.TopKOp, new: ToNn) -> Sequence[SSAValue]:
 
 
 TABLE: Mapping[str, Lower] = {
-    "stablehlo.sort": _sort,
-    "chlo.top_k": _top_k,
+    "stablehlo.sort": computed_wide(_sort),
+    "chlo.top_k": computed_wide(_top_k),
 }
 """What lowers each operation, by name."""

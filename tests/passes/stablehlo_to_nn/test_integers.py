@@ -8,9 +8,12 @@ from built_steps import values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from lowered_stablehlo import lowered, returned
 from numpy.typing import NDArray
 
 from abele.dialects.dtypes import element_type
+from abele.ir.support.errors import InputError
+from abele.ir.upstream import VerifyException
 from abele.passes.stablehlo_to_nn import integers
 
 Array = NDArray[Any]
@@ -78,3 +81,21 @@ def test_bits_become_elements_of_other_widths(old: str, new: str) -> None:
     assert isinstance(found, np.ndarray)
     assert found.tobytes() == np.ascontiguousarray(want).tobytes()
     assert found.shape == want.shape
+
+
+@pytest.mark.parametrize(
+    ("operand", "result", "why"),
+    [
+        ("3xf32", "3x4xi16", "the bits of"),
+        ("3xf32", "4xi32", "the bits of"),
+        ("3x3xi8", "3xi32", "the bits of"),
+        ("3x2xi4", "3xi8", "elements of whole bytes"),
+    ],
+)
+def test_bits_of_other_shapes_or_of_parts_of_bytes_are_refused(
+    operand: str, result: str, why: str
+) -> None:
+    body = f'%0 = "stablehlo.bitcast_convert"(%x) : (tensor<{operand}>) -> tensor<{result}>\n'
+    body += returned(["0"], [f"tensor<{result}>"], "func.return")
+    with pytest.raises((InputError, VerifyException), match=why):
+        lowered(body, f"%x: tensor<{operand}>", f"tensor<{result}>")

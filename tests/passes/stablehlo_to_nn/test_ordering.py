@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from lowered_stablehlo import (
@@ -214,3 +215,10 @@ def test_the_largest_elements_come_with_their_indices() -> None:
     )
     np.testing.assert_array_equal(indices, [[1, 2, 4], [0, 2, 1]])
     np.testing.assert_array_equal(values, np.take_along_axis(given, indices, 1))
+
+
+def test_types_that_are_only_stored_are_sorted_in_wider_ones() -> None:
+    given = np.array([3, -8, 7, 0, -1, 3], ml_dtypes.int4)
+    body = sort(compared("a0", "b0", "LT", "i4", "t"), ["i4"])
+    (found,) = results_of(body, *signature(["i4"]), given)
+    np.testing.assert_array_equal(found.astype(np.int8), np.sort(given.astype(np.int8)))
