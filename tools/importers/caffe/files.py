@@ -9,6 +9,7 @@ from pathlib import Path
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
 from ..files_beside import file_inside
+from ..huge_weights import WeightCheck
 from .blobs import LayerBlobs, read_blobs
 from .fields import Fields
 from .kinds import NET, SOLVER, STATE
@@ -62,13 +63,19 @@ class Files:
         path = file_inside(self.path.parent, self.net, f"{self.place}: net")
         return network_of(Fields(read_text(_bytes(path), str(path)), NET, str(path)))
 
-    def stored(self) -> Mapping[str, LayerBlobs]:
+    def stored(self, check: WeightCheck) -> Mapping[str, LayerBlobs]:
         """The layers of the files of weights, by name. Later files replace layers of earlier
         ones.
+
+        Args:
+            check: called with the sizes of the files before any is read.
         """
+        what = f"{self.place}: weights"
+        paths = [file_inside(self.path.parent, name, what) for name in self.weights]
+        check({each.name: each.stat().st_size for each in paths})
         found: dict[str, LayerBlobs] = {}
-        for name in self.weights:
-            found |= read_blobs(file_inside(self.path.parent, name, f"{self.place}: weights"))
+        for each in paths:
+            found |= read_blobs(each)
         return found
 
     def training_state(self, state: State) -> State:

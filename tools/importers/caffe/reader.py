@@ -106,7 +106,7 @@ class _Import:
             folder=None,
             opsets={"ai.onnx": OPSET},
         )
-        scope = Scope(graph, state.phase, files.stored(), check=reading.check)
+        scope = Scope(graph, state.phase, files.stored(reading.check), check=reading.check)
         layers = network.included(state)
         computing = [each for each in layers if each.type not in DATA]
         taken = Names()

@@ -9,6 +9,7 @@ from pathlib import Path
 from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ..files_beside import file_inside
+from ..huge_weights import WeightCheck
 from .params import read_params
 
 SUFFIX = "-symbol.json"
@@ -27,15 +28,18 @@ def weights_beside(path: Path) -> Sequence[str]:
     return [max(found)[1]] if found else []
 
 
-def stored(path: Path, place: str) -> Mapping[str, Array]:
+def stored(path: Path, place: str, check: WeightCheck) -> Mapping[str, Array]:
     """The arrays of the file of weights by name; none without such a file.
 
     Raises InputError.
 
     Args:
         place: the graph in messages.
+        check: called with the size of the file before it is read.
     """
     found: dict[str, Array] = {}
     for name in weights_beside(path):
-        found |= read_params(file_inside(path.parent, name, place))
+        file = file_inside(path.parent, name, place)
+        check({name: file.stat().st_size})
+        found |= read_params(file)
     return found

@@ -112,7 +112,7 @@ class _Import:
             folder=None,
             opsets={"ai.onnx": OPSET},
         )
-        arrays = stored(path, reading.place)
+        arrays = stored(path, reading.place, reading.check)
         taken = Names()
         names = [taken.unique(each.name or each.operator) for each in symbol.nodes]
         scope = Scope(graph, check=reading.check)

@@ -9,13 +9,14 @@ from abele.backends.levels import initial_states
 from abele.backends.reference import run_reference
 from abele.dialects.settable import listed_names
 from abele.ir.context import AbeleContext
-from abele.ir.support.errors import InputError
+from abele.ir.support.errors import DoesNotFit, InputError
 from abele.ir.upstream import ModuleOp
 from abele.tools import compile_model
 from abele.tools.importers.caffe.blobs import states_in
 from abele.tools.importers.caffe.files import names_of_files
 from abele.tools.importers.caffe.reader import open_shapes, read_caffe, uses_of
 from abele.tools.importers.front_end import Reading
+from abele.tools.importers.huge_weights import refusing_huge_weights
 from abele.tools.testing.hostile.caffe_files import caffemodel
 
 TRAIN_VAL = """
@@ -247,6 +248,17 @@ def test_weights_of_other_shapes_are_refused(tmp_path: Path, blobs: list, messag
     path.with_suffix(".caffemodel").write_bytes(caffemodel([("ip", "InnerProduct", blobs)]))
     with pytest.raises(InputError, match=message):
         read(path, OLD)
+
+
+def test_weights_beyond_all_tiles_are_refused_unread(tmp_path: Path):
+    path, check = tmp_path / "net.prototxt", refusing_huge_weights("tiny:2")
+    wide = OLD.replace("num_output: 2", "num_output: 1000000000")
+    with pytest.raises(DoesNotFit, match=r"ip\.weight 12000000000 B"):
+        read(path, wide, check=check)
+    with open(path.with_suffix(".caffemodel"), "wb") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(DoesNotFit, match=r"net\.caffemodel 1099511627776 B"):
+        read(path, OLD, check=check)
 
 
 @pytest.mark.parametrize("cut", range(1, 40, 3))

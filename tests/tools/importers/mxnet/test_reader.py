@@ -9,12 +9,13 @@ import pytest
 from abele.backends.levels import initial_states
 from abele.backends.reference import run_reference
 from abele.dialects.settable import listed_names
-from abele.ir.support.errors import InputError
+from abele.ir.support.errors import DoesNotFit, InputError
 from abele.ir.upstream import ModuleOp
 from abele.ir.well_known import ASKED, FACTORS
 from abele.tools import compile_model
 from abele.tools.driver.context import new_context
 from abele.tools.importers.front_end import Reading
+from abele.tools.importers.huge_weights import refusing_huge_weights
 from abele.tools.importers.mxnet.files import weights_beside
 from abele.tools.importers.mxnet.params import V1, V2, V3
 from abele.tools.importers.mxnet.reader import open_shapes, read_mxnet, uses_of
@@ -80,6 +81,15 @@ def test_the_weights_are_those_of_the_last_epoch_and_tell_sizes(tmp_path: Path):
         (tmp_path / name).write_bytes(params_bytes(WEIGHTS))
     assert weights_beside(path) == ["net-0012.params"]
     assert open_shapes(path) == {"data": ("", 2, "")}
+
+
+def test_a_file_of_weights_beyond_all_tiles_is_refused_unread(tmp_path: Path):
+    path = graph(tmp_path)
+    with open(tmp_path / "net-0001.params", "wb") as stream:
+        stream.truncate(1 << 40)
+    check = refusing_huge_weights("tiny:2")
+    with pytest.raises(DoesNotFit, match=r"net-0001\.params 1099511627776 B"):
+        read(path, dims=SIZES, check=check)
 
 
 def test_an_old_graph_leaves_statistics_out(tmp_path: Path):
