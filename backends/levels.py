@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from ..dialects import nn, partition, tile
-from ..dialects.levels import EXCHANGE, NN, PARTITION, TILE
+from ..dialects.levels import EXCHANGE, NN, PARTITION, STABLEHLO, TILE
 from ..ir.level import Level
 from ..ir.support.arrays import Array
 from ..ir.upstream import ModuleOp
@@ -16,6 +16,7 @@ from .evaluate.users_levels import as_own
 from .host.binders import best_binder
 from .machine import Machine
 from .reference import run_reference
+from .stablehlo import run_stablehlo
 from .target import Target
 
 
@@ -131,11 +132,19 @@ RUNNERS: dict[Level, Callable[[ModuleOp, Target, bool], Runner]] = {
 strict."""
 
 
+SOURCE_RUNNERS: dict[Level, Callable[[ModuleOp, Target, bool], Runner]] = {
+    STABLEHLO: _interpreted_by(run_stablehlo),
+}
+"""What loads a module of each level above nn."""
+
+
 def loaded(level: Level, module: ModuleOp, target: Target, strict: bool = False) -> Runner:
     """A program of any level, ready to run. Raises what its evaluator raises.
 
     Args:
         strict: whether the machine is strict, which it can be at exchange alone.
     """
+    if level in SOURCE_RUNNERS:
+        return SOURCE_RUNNERS[level](module, target, strict)
     own, runnable = as_own(level, module, target)
     return RUNNERS[own](runnable, target, strict)

@@ -9,6 +9,9 @@ from __future__ import annotations
 LEVEL_NAMES = ["nn", "partition", "tile", "exchange"]
 """The names of all levels, from the highest down. Levels that extensions add are inserted here."""
 
+SOURCE_NAMES = ("stablehlo",)
+"""The names of the levels above nn, on which a program of another compiler may be read."""
+
 ENTRY = "main"
 """The symbol of the function that a run begins in."""
 

@@ -22,7 +22,6 @@ from ..ir.support.user_entries import add_entry
 from ..ir.upstream import ModulePass
 
 PASSES: dict[str, str] = {
-    "convert-stablehlo-to-nn": "abele.passes.convert_stablehlo_to_nn:ConvertStablehloToNn",
     "decompose": "abele.passes.decompose:Decompose",
     "cut-batch": "abele.passes.cut_batch:CutBatch",
     "assign-stages": "abele.passes.assign_stages:AssignStages",
@@ -57,6 +56,7 @@ PASSES: dict[str, str] = {
     "round-stores": "abele.passes.round_stores:RoundStores",
     "narrow-floats": "abele.passes.narrow_floats:NarrowFloats",
     "narrow-products": "abele.passes.narrow_products:NarrowProducts",
+    "convert-stablehlo-to-nn": "abele.passes.convert_stablehlo_to_nn:ConvertStablehloToNn",
 }
 """Each of abele's passes as "module:Class", imported on first use."""
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ...ir.support.deferred import deferred
-from ...ir.well_known import MOST_SEED
+from ...ir.well_known import MOST_SEED, SOURCE_NAMES
 from ..driver.arrays import Array, Tensor, checked, listed, npz_names, read_npz, seeded, write_npz
 from ..driver.compile import compiled
 from ..driver.executable import MACHINE
@@ -46,7 +46,12 @@ def run(
     *,
     how: Compilation,
     at: Annotated[
-        str, typer.Option(metavar="LEVEL", help=f"The level to run: {LEVELS_HELP}.")
+        str,
+        typer.Option(
+            metavar="LEVEL",
+            help=f"The level to run: {LEVELS_HELP}; or {SOURCE_NAMES[0]}, for a program of it as "
+            "it was read.",
+        ),
     ] = MACHINE,
     strict: Annotated[
         bool, typer.Option("--strict", help="Poison memory and check every access.")
@@ -104,6 +109,9 @@ def run(
 
         with how.progress(extensions) as on_step:
             request = replace(how.request(model, extensions, on_step), on_inputs=read_inputs)
+            if at in SOURCE_NAMES:
+                # The cache keeps programs without the text that they were made from.
+                request = replace(request, cache=False)
             try:
                 exe = compiled(request)
             except _ReplacedError:

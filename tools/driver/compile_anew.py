@@ -23,6 +23,7 @@ from ...ir.pass_manager import Instrument, PassManager, parse_specs
 from ...ir.support.errors import InputError
 from ...ir.support.garbage import collect_if_grown, collection_paused
 from ...ir.support.whole_file import check_folder
+from ...ir.text import write_module
 from ...ir.upstream import ModuleOp, ModulePass
 from ...ir.well_known import LEVEL_NAMES
 from ...passes.allocate import Allocate
@@ -240,12 +241,18 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
                         place=folder,
                     )
                 )
+            if isinstance(written, Path) and program.source is not None:
+                file = f"{level_of(program.source).name}.mlir"
+                write_module(program.source, written / file)
             dump = NO_DUMP
             if isinstance(written, Path) and folder is not None:
                 dump = dump_instruments(written, machine, program.path, extensions)
             watching = (*instruments, *dump.around, *verifying, *dump.within)
             modules = _lower(program, context, pipeline, watching, stages)
     loaders = {level: partial(_given, module) for level, module in modules.items()}
+    # What follows from options, such as kept states, the program as it was read does not have.
+    if program.source is not None and not request.keep and asked is None:
+        loaders[level_of(program.source).name] = partial(_given, program.source)
     exe = Executable(machine, loaders, program.path, stages)
     # The compiler's own addresses fit. Those in a user's text may not.
     if program.level == EXCHANGE and not request.unbounded:

@@ -153,8 +153,11 @@ def _tidy(module: ModuleOp, where: str) -> FuncOp:
         if each is main:
             each.properties["sym_name"] = StringAttr(ENTRY)
             each.properties.pop("sym_visibility", None)
-            _set_names(each, "arg_names", arguments, "arg")
-            _set_names(each, "result_names", results, "result")
+            # A dump of abele names them itself.
+            if "arg_names" not in each.attributes:
+                _set_names(each, "arg_names", arguments, "arg")
+            if "result_names" not in each.attributes:
+                _set_names(each, "result_names", results, "result")
         each.attributes = {k: v for k, v in each.attributes.items() if k in _KEPT}
         for name in ("arg_attrs", "res_attrs"):
             each.properties.pop(name, None)

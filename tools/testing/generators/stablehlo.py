@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -11,10 +11,10 @@ INTEGERS = ("i32", "i32", "ui32", "i8")
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, "i1")
 
-UNARY: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("abs", "sign"), ("f32", "f16", "i32")),
-    "negate": ("f32", "f16", "i32", "ui32"),
-    **dict.fromkeys(
+UNARY: Sequence[tuple[Sequence[str], Sequence[str]]] = (
+    (("abs", "sign"), ("f32", "f16", "i32")),
+    (("negate",), ("f32", "f16", "i32", "ui32")),
+    (
         (
             *("cbrt", "ceil", "cosine", "exponential", "exponential_minus_one", "floor"),
             *("log", "log_plus_one", "logistic", "round_nearest_afz", "round_nearest_even"),
@@ -22,19 +22,19 @@ UNARY: Mapping[str, Sequence[str]] = {
         ),
         FLOATS,
     ),
-    "not": ("i32", "ui32", "i1"),
-    **dict.fromkeys(("popcnt", "count_leading_zeros"), ("i32", "ui32", "i8")),
-}
-"""The element types that each function of one element takes."""
+    (("not",), ("i32", "ui32", "i1")),
+    (("popcnt", "count_leading_zeros"), ("i32", "ui32", "i8")),
+)
+"""Functions of one element, and the element types that they take."""
 
-BINARY: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("add", "maximum", "minimum", "multiply"), ALL),
-    **dict.fromkeys(("divide", "remainder", "subtract"), NUMBERS),
-    **dict.fromkeys(("and", "or", "xor"), (*INTEGERS, "i1")),
-    **dict.fromkeys(("atan2", "power"), ("f32",)),
-    **dict.fromkeys(("shift_left", "shift_right_arithmetic", "shift_right_logical"), INTEGERS),
-}
-"""The element types that each function of two elements takes."""
+BINARY: Sequence[tuple[Sequence[str], Sequence[str]]] = (
+    (("add", "maximum", "minimum", "multiply"), ALL),
+    (("divide", "remainder", "subtract"), NUMBERS),
+    (("and", "or", "xor"), (*INTEGERS, "i1")),
+    (("atan2", "power"), ("f32",)),
+    (("shift_left", "shift_right_arithmetic", "shift_right_logical"), INTEGERS),
+)
+"""Functions of two elements, and the element types that they take."""
 
 COMPARISONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 
@@ -118,14 +118,14 @@ def _shape(random: Random, least: int = 0, most: int = 3) -> list[int]:
 
 
 def _unary(random: Random) -> Drawn:
-    name = random.choice(tuple(UNARY))
-    type_ = tensor(_shape(random), random.choice(UNARY[name]))
+    names, kinds = random.choice(UNARY)
+    name, type_ = random.choice(names), tensor(_shape(random), random.choice(kinds))
     return Drawn(name, [type_], [type_])
 
 
 def _binary(random: Random) -> Drawn:
-    name = random.choice(tuple(BINARY))
-    type_ = tensor(_shape(random), random.choice(BINARY[name]))
+    names, kinds = random.choice(BINARY)
+    name, type_ = random.choice(names), tensor(_shape(random), random.choice(kinds))
     return Drawn(name, [type_, type_], [type_])
 
 

@@ -92,3 +92,16 @@ def test_a_broken_operation_is_refused_with_its_line(net: Path):
     )
     with pytest.raises(InputError, match=r"net\.py:8:6.*axis 0 has 3 elements"):
         compile_model(net, target="tiny:4", cache=False)
+
+
+def test_a_program_runs_and_is_dumped_as_it_was_read(net: Path, tmp_path: Path):
+    dump = tmp_path / "stages"
+    exe = compile_model(net, target="tiny:4", dump_ir=dump)
+    w, x = np.array([1, 2, 3], np.float32), np.arange(6, dtype=np.float32).reshape(2, 3)
+    inputs = {"p['w']": w, "x": x}
+    assert exe.run(inputs, at="stablehlo")["result"].tolist() == (w * x).tolist()
+    text = (dump / "stablehlo.mlir").read_text()
+    assert "stablehlo.maximum" in text
+    # The dump is a program like the file.
+    again = compile_model(dump / "stablehlo.mlir", target="tiny:4", cache=False)
+    assert again.run(inputs)["result"].tolist() == (w * x).tolist()
