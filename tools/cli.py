@@ -48,6 +48,9 @@ COMMANDS: dict[str, Command] = {
         "quantise:quantise_command", "Write a float model with products of 8 bits."
     ),
     "opt": Command("opt:opt", "Run passes on a module of any level, and print the result."),
+    "export": Command(
+        "export:export_command", "Write a model for other compilers, in StableHLO or linalg."
+    ),
     "plan": Command(
         "plan:plan_command", "Show how operators are split over tiles, and what that costs."
     ),

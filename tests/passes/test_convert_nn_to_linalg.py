@@ -3,6 +3,11 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from xdsl.dialects import linalg
+from xdsl.interpreter import Interpreter, InterpreterFunctions, impl, register_impls
+from xdsl.interpreters import register_implementations
+from xdsl.interpreters.shaped_array import ShapedArray
+from xdsl.interpreters.utils.ptr import TypedPtr
 
 from abele.backends.reference import run_reference
 from abele.dialects.levels import NN
@@ -10,8 +15,10 @@ from abele.dialects.mlir import MLIR
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module, print_module
 from abele.ir.verify import verify
+from abele.passes.canonicalize import Canonicalize
 from abele.passes.convert_linalg_to_nn import ConvertLinalgToNn
 from abele.passes.convert_nn_to_linalg import ConvertNnToLinalg
+from abele.passes.eliminate_dead import EliminateDead
 from abele.tools.driver.context import new_context
 from abele.tools.testing import programs
 
@@ -104,3 +111,64 @@ builtin.module {
     assert lines[0] == "2 operations are not covered:"
     assert "4:5: nn.sort: " in lines[1]
     assert "6:5: nn.fmod: " in lines[2]
+
+
+# A network that abele's passes simplify, in the interpreter of xDSL
+
+NETWORK = """
+builtin.module {
+  func.func @main(%x: tensor<2x4xf32>, %w: tensor<3x4xf32>, %b: tensor<3xf32>) -> tensor<2x3xf32> {
+    %0 = nn.transpose %w [1, 0] : (tensor<3x4xf32>) -> tensor<4x3xf32>
+    %1 = nn.scale %x by 1.0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %2 = nn.matmul %1, %0 : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+    %3 = nn.add %2, %b : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+    %4 = nn.transpose %3 [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+    %5 = nn.transpose %4 [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
+    %6 = nn.relu %5 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %7 = nn.exp %6 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    func.return %6 : tensor<2x3xf32>
+  }
+}"""
+
+
+@register_impls
+class _Fill(InterpreterFunctions):
+    """linalg.fill of a number. xDSL's own takes a tensor alone."""
+
+    @impl(linalg.ops.FillOp)
+    def fill(self, interpreter, op, args):
+        number, into = args
+        made = into.copy()
+        for i in range(made.size):
+            made.data_ptr[i] = number
+        return (made,)
+
+
+def interpreted(module, arrays):
+    """What xDSL's interpreter computes."""
+    interpreter = Interpreter(module)
+    register_implementations(interpreter, new_context())
+    interpreter.register_implementations(_Fill(), override=True)
+    given_ = tuple(
+        ShapedArray(TypedPtr.new_float32(each.ravel().tolist()), list(each.shape))
+        for each in arrays
+    )
+    (found,) = interpreter.call_op("main", given_)
+    return np.array(found.data, F32).reshape(found.shape)
+
+
+def test_a_network_that_passes_of_nn_simplify_runs_in_the_interpreter_of_xdsl():
+    context = new_context()
+    module = parse_module(NETWORK, context)
+    simple = module.clone()
+    Canonicalize().apply(context, simple)
+    EliminateDead().apply(context, simple)
+    x, w, b = (np.random.default_rng(0).standard_normal(s).astype(F32) for s in ((2, 4), (3, 4), 3))
+    expected = np.maximum(x @ w.T + b, 0)
+    sizes = []
+    for each in (module, simple):
+        ConvertNnToLinalg().apply(context, each)
+        np.testing.assert_allclose(interpreted(each, (x, w, b)), expected, rtol=1e-5, atol=1e-6)
+        sizes.append(sum(isinstance(op, linalg.ops.GenericOp) for op in each.walk()))
+    # The scale and two transposes are gone.
+    assert sizes == [7, 4]

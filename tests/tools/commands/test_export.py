@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from abele.tools.cli import app
+
+TEXT = """
+builtin.module {
+  nn.state @w : tensor<3xf32> = <[1.0, 2.0, 3.0] : tensor<3xf32>>
+  nn.state @n : tensor<3xf32> = <[0.0, 0.0, 5.0] : tensor<3xf32>>
+  func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+    %w = nn.load @w : tensor<3xf32>
+    %n = nn.load @n : tensor<3xf32>
+    %1 = nn.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %2 = nn.add %n, %1 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    nn.store %2, @n : tensor<3xf32>
+    func.return %1 : tensor<3xf32>
+  }
+}"""
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "net.mlir"
+    path.write_text(TEXT)
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["export", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("dialect", ["stablehlo", "linalg"])
+def test_a_model_is_written_with_the_values_of_states_beside_it(model, tmp_path, dialect):
+    out = tmp_path / "out.mlir"
+    result = run(model, "-o", out, "--to", dialect)
+    assert result.exit_code == 0, result.output
+    assert "takes arg0, n; gives out0, n" in result.output
+    assert f'"{dialect}.' in out.read_text()
+    assert "abele" not in out.read_text()
+    with np.load(tmp_path / "out.npz") as values:
+        assert values.files == ["n"]
+        np.testing.assert_array_equal(values["n"], [0, 0, 5])
+
+
+def test_weights_are_arguments_if_asked(model, tmp_path):
+    result = run(model, "-o", tmp_path / "out.mlir", "--arguments")
+    assert "takes arg0, w, n; gives out0, n" in result.output
+    with np.load(tmp_path / "out.npz") as values:
+        assert values.files == ["w", "n"]
+
+
+def test_what_was_written_runs_again(model, tmp_path):
+    first, second = tmp_path / "first.mlir", tmp_path / "second.mlir"
+    assert run(model, "-o", first).exit_code == 0
+    assert run(first, "-o", second).exit_code == 0
+    assert run(second, "-o", first).exit_code == 0
+    assert first.read_text() == second.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--to", "onnx"), "--to onnx: need one of stablehlo, linalg"),
+        (("--passes", "nothing"), "nothing"),
+        (("-o", "out.txt"), "out.txt: need a file that ends in .mlir"),
+        (("-o", "net.mlir"), "net.mlir"),
+    ],
+)
+def test_wrong_options_are_refused_with_code_2(model, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    given = arguments if "-o" in arguments else ("-o", "out.mlir", *arguments)
+    result = run("net.mlir", *given)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_model_that_is_not_covered_leaves_no_file(tmp_path):
+    path, out = tmp_path / "sort.mlir", tmp_path / "out.mlir"
+    path.write_text(
+        "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+        "  %1 = nn.sort %x axis 0 : (tensor<4xf32>) -> tensor<4xf32>\n"
+        "  func.return %1 : tensor<4xf32>\n}\n"
+    )
+    result = run(path, "-o", out)
+    assert result.exit_code == 2
+    assert "sort.mlir:2:3: nn.sort: sort along an axis" in result.output.replace("\n", " ")
+    assert not out.exists()

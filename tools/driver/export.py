@@ -1,0 +1,99 @@
+"""Write a model as a program for other compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BytesIO, StringIO
+from pathlib import Path
+
+import numpy as np
+
+from ...backends.levels import initial_states
+from ...dialects.host import host_names
+from ...dialects.levels import NN, STABLEHLO, level_of
+from ...ir.pass_manager import PassManager, parse_pipeline
+from ...ir.support.arrays import Array
+from ...ir.support.errors import InputError
+from ...ir.upstream import ModuleOp, Printer
+from ...passes.pipelines import FROM_SOURCES
+from .compile_anew import read_model
+from .extensions.loaded import Extensions
+from .files import write_bytes
+from .program import entry
+from .request import Request
+
+DIALECTS = ("stablehlo", "linalg")
+"""What a model can be written in."""
+
+PASSES = "decompose,fold-constants,canonicalize,eliminate-dead"
+"""The passes that run on nn before, by default."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A program for other compilers.
+
+    Attributes:
+        text: in the generic form, which every program of MLIR reads.
+        inputs, outputs: the names of the arguments and results of @main, in their order.
+        states: the first values of the arguments that are states.
+    """
+
+    text: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    states: Mapping[str, Array]
+
+    def write(self, path: Path) -> list[Path]:
+        """Write the text, and the values of states to a file .npz beside it. Returns the files."""
+        write_bytes(path, self.text.encode())
+        if not self.states:
+            return [path]
+        values, stream = path.with_suffix(".npz"), BytesIO()
+        np.savez(stream, allow_pickle=False, **self.states)
+        write_bytes(values, stream.getvalue())
+        return [path, values]
+
+
+def export(
+    request: Request,
+    extensions: Extensions,
+    dialect: str,
+    passes: str = PASSES,
+    *,
+    arguments: bool = False,
+) -> Exported:
+    """A model in another dialect.
+
+    Raises InputError for a model below nn, and for what the dialect does not have.
+
+    Args:
+        dialect: one of DIALECTS.
+        passes: run on nn before.
+        arguments: whether states that the program only reads are arguments of @main too.
+    """
+    if dialect not in DIALECTS:
+        raise InputError(f"--to {dialect}: need one of {', '.join(DIALECTS)}")
+    context = extensions.context()
+    program = read_model(request, context)
+    module, level = program.module, level_of(program.module)
+    if level not in (NN, STABLEHLO):
+        raise InputError(f"{program.path}: a program of {level}; need one of nn or above")
+    out = f"convert-nn-to-{dialect}{{arguments={str(arguments).lower()}}}"
+    before = (*FROM_SOURCES.get(level, ()), *filter(None, [passes]))
+    states = _states(module)
+    spec = ",".join((*before, out))
+    PassManager(parse_pipeline(spec, extensions.passes)).run(context, module)
+    main = entry(module, program.path)
+    inputs = host_names(main, "arg_names", len(main.function_type.inputs))
+    outputs = host_names(main, "result_names", len(main.function_type.outputs))
+    stream = StringIO()
+    Printer(stream, print_generic_format=True).print_op(module)
+    kept = {name: states[name] for name in inputs if name in states}
+    return Exported(stream.getvalue() + "\n", tuple(inputs), tuple(outputs), kept)
+
+
+def _states(module: ModuleOp) -> dict[str, Array]:
+    """The first value of each state of a module of nn; other levels have none."""
+    return initial_states(module)
