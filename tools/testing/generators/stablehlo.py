@@ -11,28 +11,22 @@ INTEGERS = ("i32", "i32", "ui32", "i8")
 NUMBERS = (*FLOATS, *INTEGERS)
 ALL = (*NUMBERS, "i1")
 
-UNARY: Sequence[tuple[Sequence[str], Sequence[str]]] = (
-    (("abs", "sign"), ("f32", "f16", "i32")),
-    (("negate",), ("f32", "f16", "i32", "ui32")),
-    (
-        (
-            *("cbrt", "ceil", "cosine", "exponential", "exponential_minus_one", "floor"),
-            *("log", "log_plus_one", "logistic", "round_nearest_afz", "round_nearest_even"),
-            *("rsqrt", "sine", "sqrt", "tan", "tanh"),
-        ),
-        FLOATS,
-    ),
-    (("not",), ("i32", "ui32", "i1")),
-    (("popcnt", "count_leading_zeros"), ("i32", "ui32", "i8")),
+UNARY: Sequence[tuple[str, Sequence[str]]] = (
+    ("abs sign", ("f32", "f16", "i32")),
+    ("negate", ("f32", "f16", "i32", "ui32")),
+    ("cbrt ceil cosine exponential exponential_minus_one floor log log_plus_one", FLOATS),
+    ("logistic round_nearest_afz round_nearest_even rsqrt sine sqrt tan tanh", FLOATS),
+    ("not", ("i32", "ui32", "i1")),
+    ("popcnt count_leading_zeros", ("i32", "ui32", "i8")),
 )
 """Functions of one element, and the element types that they take."""
 
-BINARY: Sequence[tuple[Sequence[str], Sequence[str]]] = (
-    (("add", "maximum", "minimum", "multiply"), ALL),
-    (("divide", "remainder", "subtract"), NUMBERS),
-    (("and", "or", "xor"), (*INTEGERS, "i1")),
-    (("atan2", "power"), ("f32",)),
-    (("shift_left", "shift_right_arithmetic", "shift_right_logical"), INTEGERS),
+BINARY: Sequence[tuple[str, Sequence[str]]] = (
+    ("add maximum minimum multiply", ALL),
+    ("divide remainder subtract", NUMBERS),
+    ("and or xor", (*INTEGERS, "i1")),
+    ("atan2 power", ("f32",)),
+    ("shift_left shift_right_arithmetic shift_right_logical", INTEGERS),
 )
 """Functions of two elements, and the element types that they take."""
 
@@ -119,13 +113,13 @@ def _shape(random: Random, least: int = 0, most: int = 3) -> list[int]:
 
 def _unary(random: Random) -> Drawn:
     names, kinds = random.choice(UNARY)
-    name, type_ = random.choice(names), tensor(_shape(random), random.choice(kinds))
+    name, type_ = random.choice(names.split()), tensor(_shape(random), random.choice(kinds))
     return Drawn(name, [type_], [type_])
 
 
 def _binary(random: Random) -> Drawn:
     names, kinds = random.choice(BINARY)
-    name, type_ = random.choice(names), tensor(_shape(random), random.choice(kinds))
+    name, type_ = random.choice(names.split()), tensor(_shape(random), random.choice(kinds))
     return Drawn(name, [type_, type_], [type_])
 
 
