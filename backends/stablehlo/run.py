@@ -23,6 +23,7 @@ from ...ir.well_known import ENTRY
 from ..evaluate.host import Run
 from ..host_arrays import host_array
 from .elements import compare, converted, dtype_of, function_of, reduce_precision, wide
+from .indexed import gather, scatter
 from .tensors import MOVING, spaced
 
 Arrays = Sequence[Array]
@@ -352,6 +353,16 @@ def _normal(_: _Interpreter, op: Any, operands: Arrays, __: Held) -> list[Array]
     return [each.astype(dtype_of(op, i)) for i, each in enumerate(found)]
 
 
+def _gather(_: _Interpreter, op: stablehlo.GatherOp, operands: Arrays, __: Held) -> list[Array]:
+    return [gather(op, operands)]
+
+
+def _scatter(
+    run: _Interpreter, op: stablehlo.ScatterOp, operands: Arrays, held: Held
+) -> list[Array]:
+    return scatter(op, operands, lambda given: run.region(op.update_computation, given, held))
+
+
 _OTHERS: Mapping[str, Callable[[_Interpreter, Any, Arrays, Held], Sequence[Array]]] = {
     "stablehlo.constant": _constant,
     "nn.load": _load,
@@ -372,6 +383,8 @@ _OTHERS: Mapping[str, Callable[[_Interpreter, Any, Arrays, Held], Sequence[Array
     "stablehlo.select_and_scatter": _select_and_scatter,
     "stablehlo.map": _map,
     "stablehlo.sort": _sort,
+    "stablehlo.gather": _gather,
+    "stablehlo.scatter": _scatter,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,
     "stablehlo.batch_norm_inference": _normal,
