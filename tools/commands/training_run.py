@@ -154,7 +154,8 @@ def prepared(wanted: Wanted, how: Compilation, extensions: Extensions) -> Prepar
     total = wanted.total(samples, exe.training.steps, 0 if first is None else first.step)
     rate = None
     if any(each.name == RATE for each in exe.inputs):
-        shape = wanted.rates or exe.training.rates or SHAPES[0]
+        own = exe.training.rates or SHAPES[0]
+        shape = own if wanted.rates is None else wanted.rates
         rate = schedule(shape, exe.training.learning_rate, total)
     judge = None if held is None else Validation(sources.judging(), held)
     model = None if wanted.save_onnx is None else sources.trained(exe)
