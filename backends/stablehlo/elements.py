@@ -23,7 +23,7 @@ def wide(array: Array) -> Array:
 
 
 def _rounded_away(x: Array) -> Array:
-    whole = np.trunc(x)
+    whole: Array = np.trunc(x)
     return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)
 
 
@@ -116,64 +116,75 @@ def _or(a: Array, b: Array) -> Array:
     return a | b
 
 
+def _rsqrt(x: Array) -> Array:
+    return 1.0 / np.sqrt(x)
+
+
+def _erfc(x: float) -> float:
+    return 1.0 - erf(x)
+
+
+_NUMPY: Any = np
+"""NumPy, whose functions are of many types."""
+
 FUNCTIONS: Mapping[str, Function] = {
-    "stablehlo.abs": np.abs,
-    "stablehlo.cbrt": np.cbrt,
-    "stablehlo.ceil": np.ceil,
-    "stablehlo.cosine": np.cos,
+    "stablehlo.abs": _NUMPY.abs,
+    "stablehlo.cbrt": _NUMPY.cbrt,
+    "stablehlo.ceil": _NUMPY.ceil,
+    "stablehlo.cosine": _NUMPY.cos,
     "stablehlo.count_leading_zeros": _leading_zeros,
-    "stablehlo.exponential": np.exp,
-    "stablehlo.exponential_minus_one": np.expm1,
-    "stablehlo.floor": np.floor,
-    "stablehlo.is_finite": np.isfinite,
-    "stablehlo.log": np.log,
-    "stablehlo.log_plus_one": np.log1p,
+    "stablehlo.exponential": _NUMPY.exp,
+    "stablehlo.exponential_minus_one": _NUMPY.expm1,
+    "stablehlo.floor": _NUMPY.floor,
+    "stablehlo.is_finite": _NUMPY.isfinite,
+    "stablehlo.log": _NUMPY.log,
+    "stablehlo.log_plus_one": _NUMPY.log1p,
     "stablehlo.logistic": _logistic,
-    "stablehlo.negate": np.negative,
-    "stablehlo.not": np.invert,
+    "stablehlo.negate": _NUMPY.negative,
+    "stablehlo.not": _NUMPY.invert,
     "stablehlo.popcnt": _bits_set,
     "stablehlo.round_nearest_afz": _rounded_away,
-    "stablehlo.round_nearest_even": np.rint,
-    "stablehlo.rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "stablehlo.round_nearest_even": _NUMPY.rint,
+    "stablehlo.rsqrt": _rsqrt,
     "stablehlo.sign": _sign,
-    "stablehlo.sine": np.sin,
-    "stablehlo.sqrt": np.sqrt,
-    "stablehlo.tan": np.tan,
-    "stablehlo.tanh": np.tanh,
-    "stablehlo.add": np.add,
-    "stablehlo.and": np.bitwise_and,
-    "stablehlo.atan2": np.arctan2,
+    "stablehlo.sine": _NUMPY.sin,
+    "stablehlo.sqrt": _NUMPY.sqrt,
+    "stablehlo.tan": _NUMPY.tan,
+    "stablehlo.tanh": _NUMPY.tanh,
+    "stablehlo.add": _NUMPY.add,
+    "stablehlo.and": _NUMPY.bitwise_and,
+    "stablehlo.atan2": _NUMPY.arctan2,
     "stablehlo.divide": _divided,
-    "stablehlo.maximum": np.maximum,
-    "stablehlo.minimum": np.minimum,
-    "stablehlo.multiply": np.multiply,
+    "stablehlo.maximum": _NUMPY.maximum,
+    "stablehlo.minimum": _NUMPY.minimum,
+    "stablehlo.multiply": _NUMPY.multiply,
     "stablehlo.or": _or,
     "stablehlo.power": _power,
     "stablehlo.remainder": _remainder,
     "stablehlo.shift_left": _shifted(np.left_shift, _zeros),
     "stablehlo.shift_right_arithmetic": _shifted(_arithmetic, _signs),
     "stablehlo.shift_right_logical": _shifted(_logical, _zeros),
-    "stablehlo.subtract": np.subtract,
-    "stablehlo.xor": np.bitwise_xor,
+    "stablehlo.subtract": _NUMPY.subtract,
+    "stablehlo.xor": _NUMPY.bitwise_xor,
 }
 """The function of one or two elements that each operation of stablehlo is."""
 
 OF_CHLO: Mapping[str, Function] = {
-    "chlo.acos": np.arccos,
-    "chlo.acosh": np.arccosh,
-    "chlo.asin": np.arcsin,
-    "chlo.asinh": np.arcsinh,
-    "chlo.atan": np.arctan,
-    "chlo.atanh": np.arctanh,
-    "chlo.cosh": np.cosh,
-    "chlo.erf": np.vectorize(erf, otypes=[np.float64]),
-    "chlo.erfc": np.vectorize(lambda x: 1.0 - erf(x), otypes=[np.float64]),
-    "chlo.is_inf": np.isinf,
-    "chlo.is_neg_inf": np.isneginf,
-    "chlo.is_pos_inf": np.isposinf,
-    "chlo.sinh": np.sinh,
-    "chlo.square": np.square,
-    "chlo.tan": np.tan,
+    "chlo.acos": _NUMPY.arccos,
+    "chlo.acosh": _NUMPY.arccosh,
+    "chlo.asin": _NUMPY.arcsin,
+    "chlo.asinh": _NUMPY.arcsinh,
+    "chlo.atan": _NUMPY.arctan,
+    "chlo.atanh": _NUMPY.arctanh,
+    "chlo.cosh": _NUMPY.cosh,
+    "chlo.erf": _NUMPY.vectorize(erf, otypes=[np.float64]),
+    "chlo.erfc": _NUMPY.vectorize(_erfc, otypes=[np.float64]),
+    "chlo.is_inf": _NUMPY.isinf,
+    "chlo.is_neg_inf": _NUMPY.isneginf,
+    "chlo.is_pos_inf": _NUMPY.isposinf,
+    "chlo.sinh": _NUMPY.sinh,
+    "chlo.square": _NUMPY.square,
+    "chlo.tan": _NUMPY.tan,
 }
 """The function that each operation of chlo is, as far as NumPy has it."""
 

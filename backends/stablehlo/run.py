@@ -265,10 +265,11 @@ def _select_and_scatter(
     at = _under(
         spaced(held_at, np.array(-1), op.pads, [0] * value.ndim), op.window, op.strides, ones
     )
-    best, chosen = rows[0], at[0]
+    best: Array = rows[0]
+    chosen: Array = at[0]
     for each, number in zip(rows[1:], at[1:], strict=True):
         (stays,) = run.region(op.select, [best, each], held)
-        taken = (number >= 0) & ((chosen < 0) | ~stays)
+        taken: Array = (number >= 0) & ((chosen < 0) | ~stays)
         best, chosen = np.where(taken, each, best), np.where(taken, number, chosen)
     made = np.full(value.size, first, value.dtype)
     for number, each in zip(chosen.ravel(), source.ravel(), strict=True):
@@ -289,8 +290,8 @@ def _sort(run: _Interpreter, op: stablehlo.SortOp, operands: Arrays, held: Held)
     (before,) = run.region(op.comparator, pairs, held)
     before = np.broadcast_to(before, (*rows[0].shape, rows[0].shape[-1]))
     n = rows[0].shape[-1]
-    ties = ~before & ~np.swapaxes(before, -1, -2) & (np.arange(n)[:, None] < np.arange(n))
-    at = (before | ties).sum(-2)
+    ties: Array = ~before & ~np.swapaxes(before, -1, -2) & (np.arange(n)[:, None] < np.arange(n))
+    at: Array = (before | ties).sum(-2)
     made: list[Array] = []
     for row in rows:
         ordered = np.empty_like(row)

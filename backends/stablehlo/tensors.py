@@ -25,7 +25,7 @@ def _iota(op: stablehlo.IotaOp, _: Arrays) -> Array:
 
 def _broadcast_in_dim(op: stablehlo.BroadcastInDimOp, operands: Arrays) -> Array:
     (value,), shape = operands, nn.shape_of(op.result)
-    order = np.argsort(op.axes) if op.axes else []
+    order = sorted(range(len(op.axes)), key=op.axes.__getitem__)
     sizes = [1] * len(shape)
     for axis, size in zip(op.axes, value.shape, strict=True):
         sizes[axis] = size
@@ -117,7 +117,7 @@ def _convolution(op: stablehlo.ConvolutionOp, operands: Arrays) -> Array:
     image, kernel = _for_sums(operands, dtype_of(op))
     image = np.transpose(image, [axes.image[0], axes.image[1], *axes.image[2]])
     kernel = np.transpose(kernel, [axes.kernel[1], axes.kernel[0], *axes.kernel[2]])
-    kernel = np.flip(kernel, [a + 2 for a, each in enumerate(op.reversals) if each])
+    kernel = np.flip(kernel, tuple(a + 2 for a, each in enumerate(op.reversals) if each))
     pads = [(0, 0), (0, 0), *stablehlo.pairs_of(op.padding, rank)]
     image = spaced(image, np.zeros(()), pads, [0, 0, *(each - 1 for each in op.dilations)])
     groups, batches = op.groups
@@ -152,7 +152,7 @@ def _windows(
     spans = [(n - 1) * reach + 1 for n, reach in zip(window, reaches, strict=True)]
     if not rank:
         return image
-    found = np.lib.stride_tricks.sliding_window_view(image, spans, list(range(2, 2 + rank)))
+    found = np.lib.stride_tricks.sliding_window_view(image, spans, tuple(range(2, 2 + rank)))
     places = tuple(slice(None, None, each) for each in strides)
     under = tuple(slice(None, None, each) for each in reaches)
     return found[(slice(None), slice(None), *places, *under)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
@@ -53,7 +53,7 @@ class ConstantOp(PureOp):
         if isinstance(value, BlobAttr):
             return value.array
         assert isinstance(value, DenseIntOrFPElementsAttr)
-        return array_of_dense(value)
+        return array_of_dense(cast("DenseIntOrFPElementsAttr[Any]", value))
 
     def verify_(self) -> None:
         """Check also that the array has the result's type."""

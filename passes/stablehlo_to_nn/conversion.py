@@ -121,7 +121,9 @@ class ToNn(Conversion):
 
     # Building
 
-    def add(self, op: Operation, *path: str) -> SSAValue:
+    def add(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, op: Operation, *path: str
+    ) -> SSAValue:
         """Add an operation, and return its first result.
 
         The operation that makes the first result of the one that is lowered gets the name of that,

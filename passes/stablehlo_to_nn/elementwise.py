@@ -183,7 +183,6 @@ def _shift_right(signed: bool) -> Lower:
     def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
         lhs, rhs = new.operands(op)
         element = nn.element_of(lhs)
-        assert isinstance(element, IntegerType)
         # nn moves in copies of the sign for signed types, and zeros for unsigned ones.
         kind = numpy_dtype(element)
         wanted = element_like(kind, signed=signed)

@@ -22,7 +22,7 @@ def _in_one_type(
 
     A product whose result is wider than its factors is exact, so the factors are widened.
     """
-    kinds = [nn.element_of(each) for each in values]
+    kinds: list[Attribute] = [nn.element_of(each) for each in values]
     if result == i1 or (isinstance(result, IntegerType) and i1 in kinds):
         return [new.cast(each, i32) for each in values], i32
     if all(kind == result for kind in kinds):
@@ -57,7 +57,7 @@ def _dot_general(op: stablehlo.DotGeneralOp, new: ToNn) -> Sequence[SSAValue]:
         made = product(new, lhs, rhs, batch, terms, result.element_type)
         return [new.reshape(made, shape)]
     # The transposes of this one and of the one that reads it become one, or none.
-    made = product(new, rhs, lhs, batch[::-1], terms[::-1], result.element_type)
+    made = product(new, rhs, lhs, (batch[1], batch[0]), (terms[1], terms[0]), result.element_type)
     turned = [*range(common), *range(common + rows, len(shape)), *range(common, common + rows)]
     made = new.reshape(made, [shape[a] for a in turned])
     return [new.transpose(made, [turned.index(a) for a in range(len(shape))])]

@@ -104,3 +104,86 @@ def test_one_message_names_all_that_nothing_replaces():
         caught.value
     )
     assert "stablehlo.rng at third" in str(caught.value)
+
+
+def constant(name: str, number: str, shape: str = "2x3") -> str:
+    return f"""
+        %{name}_ = "stablehlo.constant"() <{{value = dense<{number}> : tensor<f32>}}>
+            : () -> tensor<f32>
+        %{name} = "stablehlo.broadcast_in_dim"(%{name}_) <{{broadcast_dimensions = array<i64>}}>
+            : (tensor<f32>) -> tensor<{shape}xf32>
+    """
+
+
+@pytest.mark.parametrize(
+    ("operation", "number", "after"),
+    [
+        ("maximum", "0.0", ["%0 = nn.relu %x", "func.return %0"]),
+        ("maximum", "0xFF800000", ["func.return %x"]),
+        ("minimum", "0x7F800000", ["func.return %x"]),
+    ],
+)
+def test_an_extreme_with_a_constant_is_a_simpler_one(operation, number, after):
+    body = f"""
+        {constant("c", number)}
+        %0 = "stablehlo.{operation}"(%c, %x)
+            : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+        func.return %0 : tensor<2x3xf32>
+    """
+    assert short(lowered(body, arguments="%x: tensor<2x3xf32>", result="tensor<2x3xf32>")) == after
+
+
+def sum_of(made: str, value: str) -> str:
+    return f"""
+        %{made}_zero = "stablehlo.constant"() <{{value = dense<0.0> : tensor<f32>}}>
+            : () -> tensor<f32>
+        %{made}_sum = "stablehlo.reduce"(%{value}, %{made}_zero)
+            <{{dimensions = array<i64: 1>}}> ({{
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %c = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+            "stablehlo.return"(%c) : (tensor<f32>) -> ()
+        }}) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+        %{made}_column = "stablehlo.broadcast_in_dim"(%{made}_sum)
+            <{{broadcast_dimensions = array<i64: 0>}}> : (tensor<2xf32>) -> tensor<2x1xf32>
+        {constant(f"{made}_count", "3.0", "2x1")}
+        %{made} = "stablehlo.divide"(%{made}_column, %{made}_count)
+            : (tensor<2x1xf32>, tensor<2x1xf32>) -> tensor<2x1xf32>
+    """
+
+
+def test_a_mean_and_the_variance_around_it_are_moments():
+    body = f"""
+        {sum_of("mean", "x")}
+        %wide = "stablehlo.broadcast_in_dim"(%mean) <{{broadcast_dimensions = array<i64: 0, 1>}}>
+            : (tensor<2x1xf32>) -> tensor<2x3xf32>
+        %centred = "stablehlo.subtract"(%x, %wide)
+            : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+        %square = "stablehlo.multiply"(%centred, %centred)
+            : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+        {sum_of("variance", "square")}
+        func.return %centred, %variance : tensor<2x3xf32>, tensor<2x1xf32>
+    """
+    found = lowered(
+        body, arguments="%x: tensor<2x3xf32>", result="(tensor<2x3xf32>, tensor<2x1xf32>)"
+    )
+    assert short(found) == [
+        '%0, %1 = nn.summarize "moments" %x axes [1] keep_dims',
+        "%2 = nn.expand %0 to [2, 3]",
+        "%3 = nn.sub %x, %2",
+        "func.return %3, %1",
+    ]
+
+
+def test_a_product_that_is_read_turned_is_computed_turned():
+    body = """
+        %0 = "stablehlo.dot_general"(%x, %y) <{dot_dimension_numbers = #stablehlo.dot<
+            lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>}>
+            : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+        %1 = "stablehlo.transpose"(%0) <{permutation = array<i64: 1, 0>}>
+            : (tensor<2x4xf32>) -> tensor<4x2xf32>
+        func.return %1 : tensor<4x2xf32>
+    """
+    found = lowered(
+        body, arguments="%x: tensor<2x3xf32>, %y: tensor<3x4xf32>", result="tensor<4x2xf32>"
+    )
+    assert "%0 = nn.matmul %y, %x transpose_lhs transpose_rhs" in short(found)

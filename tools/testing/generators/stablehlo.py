@@ -213,7 +213,7 @@ def _iota(random: Random) -> Drawn:
 def _dot(random: Random) -> Drawn:
     batch, terms = _shape(random, 0, 2), _shape(random, 0, 2)
     rows, columns = _shape(random, 0, 2), _shape(random, 0, 2)
-    sides = []
+    sides: list[list[tuple[int, str, int]]] = []
     for free in (rows, columns):
         axes = [(n, "b", i) for i, n in enumerate(batch)]
         axes += [(n, "t", i) for i, n in enumerate(terms)]
@@ -223,7 +223,7 @@ def _dot(random: Random) -> Drawn:
         order = iter(kept)
         sides.append([next(order) if each[1] == "f" else each for each in axes])
     kind = random.choice(("f32", "f32", "f16", "i32"))
-    named = []
+    named: list[str] = []
     for what, tag, count in (("batching", "b", len(batch)), ("contracting", "t", len(terms))):
         for side, axes in zip(("lhs", "rhs"), sides, strict=True):
             found = [next(a for a, e in enumerate(axes) if e[1:] == (tag, i)) for i in range(count)]
