@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, StringAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ....dialects import control, nn, partition
 from ....dialects.abele import ChipGroupsAttr, LayoutAttr, PlanAttr
@@ -102,11 +101,11 @@ def _stale(module: ModuleOp) -> Iterator[Break]:
                 if new.uses and old.type == new.type:
                     yield partial(new.replace_all_uses_with, old)
         elif isinstance(op, nn.StoreOp):
-            type_ = cast("nn.TensorType[Attribute]", op.stored.type)
-            yield partial(_store_stale, op, nn.LoadOp(op.state.string_value(), type_))
+            load = nn.LoadOp(op.state.string_value(), nn.tensor_of(op.stored))
+            yield partial(_store_stale, op, load)
         elif isinstance(op, partition.StoreOp):
-            name, type_ = op.state.string_value(), op.value.type
-            yield partial(_store_stale, op, partition.LoadOp(name, type_))
+            laid = partition.LoadOp(op.state.string_value(), partition_type(op.value))
+            yield partial(_store_stale, op, laid)
 
 
 def _store_stale(op: Operation, load: Operation) -> None:
