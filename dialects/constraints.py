@@ -189,6 +189,10 @@ def _check_moves(op: CopyOp, sources: Variables, made: Variables) -> None:
     verify_moves(op.moves, [each.placed.shape for each in sources], made[0].placed.shape)
 
 
+def _check_own(op: CopyOp, sources: Variables, made: Variables) -> None:
+    _ = op.routes(made[0].placed)
+
+
 def _check_elements(op: CopyOp, sources: Variables, made: Variables) -> None:
     for each in sources:
         if each.dtype != made[0].dtype:
@@ -208,6 +212,7 @@ _USES: dict[type[Operation], dict[str, Callable[[Any, Variables, Variables], Non
     },
     CopyOp: {
         "`moves` lead from the shapes that it reads to the one that it writes": _check_moves,
+        "chips that read their own entries hold the whole tensor each": _check_own,
         "one element type": _check_elements,
         "each element that it reads has one owner": _check_owners,
     },

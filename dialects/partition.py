@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     SymbolRefAttr,
     TensorType,
+    UnitAttr,
 )
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
@@ -330,23 +331,35 @@ class RelayoutOp(IRDLOperation):
         inputs: tensors in layouts that give each element one owner.
         moves: one space per operand, from the operand's tensor to the result's (transpose, concat,
             slice, pad, ...); without it, the only operand is copied as it is, row-major.
+        rounds: an all-gather, in rounds: each chip sends its part to its neighbours, and then what
+            it has received from them.
     """
 
     name = "partition.relayout"
     inputs = var_operand_def(PartitionTensor)
     moves = opt_prop_def(ArrayAttr[SpaceAttr])
+    rounds = opt_prop_def(UnitAttr)
     result = result_def(PartitionTensor)
     assembly_format = (
-        "`(` $inputs `)` (`moves` $moves^)? attr-dict `:` functional-type($inputs, $result)"
+        "`(` $inputs `)` (`moves` $moves^)? (`rounds` $rounds^)? attr-dict "
+        "`:` functional-type($inputs, $result)"
     )
     traits = traits_def(Pure())
 
     def __init__(
-        self, inputs: Sequence[SSAValue], moves: Sequence[Space] | None, type: PartitionTensor
+        self,
+        inputs: Sequence[SSAValue],
+        moves: Sequence[Space] | None,
+        type: PartitionTensor,
+        *,
+        rounds: bool = False,
     ):
         super().__init__(
             operands=[inputs],
-            properties={"moves": None if moves is None else ArrayAttr(map(SpaceAttr, moves))},
+            properties={
+                "moves": None if moves is None else ArrayAttr(map(SpaceAttr, moves)),
+                "rounds": UnitAttr() if rounds else None,
+            },
             result_types=[type],
         )
 

@@ -37,8 +37,8 @@ from xdsl.traits import NoTerminator, SymbolOpInterface
 
 from ..ir.blob import Blob
 from ..ir.geometry.chip_groups import ChipGroups
-from ..ir.geometry.layout import Layout
-from ..ir.geometry.space import Space
+from ..ir.geometry.layout import Layout, with_chips_axis
+from ..ir.geometry.space import Space, first_entry
 from ..ir.upstream import VerifyException
 from ..ir.xdsl.verified_by_form import verified_by_form
 from .abele import BodyAttr, ChipGroupsAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
@@ -93,20 +93,32 @@ class CopyOp(IRDLOperation):
         writes: another variable, of the same element type.
         moves: one space per variable that is read, from its tensor to the one written (transpose,
             concat, slice, pad, ...); without it, the only variable is copied as it is, row-major.
+        own: the entries of the leading axis of what is read are equal, and the variable that is
+            written is held by as many chips. Each chip reads the entry of its own number. The move
+            takes the first entry, which is the same.
     """
 
     name = "tile.copy"
     reads = prop_def(ArrayAttr[SymbolRefAttr])
     writes = prop_def(SymbolRefAttr)
     moves = opt_prop_def(ArrayAttr[SpaceAttr])
-    assembly_format = "$reads `->` $writes (`moves` $moves^)? attr-dict"
+    own = opt_prop_def(UnitAttr)
+    assembly_format = "$reads `->` $writes (`moves` $moves^)? (`own` $own^)? attr-dict"
 
-    def __init__(self, reads: Sequence[str], writes: str, moves: Sequence[Space] | None = None):
+    def __init__(
+        self,
+        reads: Sequence[str],
+        writes: str,
+        moves: Sequence[Space] | None = None,
+        *,
+        own: bool = False,
+    ):
         super().__init__(
             properties={
                 "reads": references(reads),
                 "writes": SymbolRefAttr(writes),
                 "moves": None if moves is None else ArrayAttr(map(SpaceAttr, moves)),
+                "own": UnitAttr() if own else None,
             }
         )
 
@@ -130,10 +142,37 @@ class CopyOp(IRDLOperation):
         """One move per source; None if the only source is copied as it is."""
         return None if self.moves is None else tuple(m.data for m in self.moves)
 
+    def routes(self, written: Layout) -> tuple[Layout, tuple[Space, ...] | None]:
+        """The layout that the copy fills, and the moves that say from where.
+
+        They are those of the copy, unless each chip reads its own entry. Then the layout has a
+        leading axis of chips.
+
+        Args:
+            written: the layout of the variable written.
+        """
+        if self.own is None:
+            return written, self.spaces
+        assert self.spaces is not None
+        chips = self.spaces[0].operands[0].shape[0]
+        filled = with_chips_axis(written, chips)
+        if filled is None:
+            raise VerifyException(
+                f"each chip reads its own entry of {chips}; @{self.destination} is not held by so "
+                "many chips"
+            )
+        return filled, None
+
     def verify_(self) -> None:
         """Check what can be seen without other operations."""
         if self.destination in self.sources:
             raise VerifyException(f"copy of @{self.destination} onto itself")
+        if self.own is None:
+            return
+        (space,) = self.spaces if self.spaces and len(self.spaces) == 1 else (None,)
+        shape = () if space is None else space.operands[0].shape
+        if not shape or space != first_entry(shape):
+            raise VerifyException("`own` needs one move, which takes the first entry")
 
 
 @irdl_op_definition

@@ -33,6 +33,7 @@ from .partition_to_tile.states import (
     convert_store,
     keep_old_values,
 )
+from .plans.planned import TARGET, target_of
 
 PATTERNS: Patterns[ToTile] = Patterns(
     (partition.ComputeOp, convert_compute),
@@ -90,6 +91,7 @@ def convert_to_tile(module: ModuleOp, patterns: Patterns[ToTile] = PATTERNS) -> 
         raise InputError(f"the module needs a function @{ENTRY}")
     new = ToTile(patterns, calls_in_place(module, ENTRY))
     new.aside = io_tiles_of(module)
+    new.target = target_of(module) if TARGET in module.attributes else None
     new.names.taken.update(filter(None, map(symbol_of, ops)))
     for each in ops:
         if not isinstance(each, func.FuncOp):

@@ -6,6 +6,7 @@ Operations of tile and exchange are the same here. Only the variables know where
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ...dialects.constraints import verify_use
 from ...dialects.generators import GENERATOR_BYTES
 from ...dialects.tile import CopyOp, VerticesOp
 from ...dialects.variable import Variable
+from ...ir.geometry.space import Space
 from ...ir.support.strided import as_strided
 from ..codelets.calls import Call, Scratch
 from ..codelets.drawing import Generators
@@ -29,7 +31,17 @@ def calls_of_copy(
     """
     verify_use(op, variables)
     sources = [blocks[name] for name in op.sources]
-    return bind_copy(sources, op.spaces, blocks[op.destination], scratch)
+    return bind_copy(sources, *routes_of(op, variables, blocks), scratch)
+
+
+def routes_of(
+    op: CopyOp, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks]
+) -> tuple[tuple[Space, ...] | None, Blocks]:
+    """The moves of a copy, and the blocks that it fills: see `CopyOp.routes`."""
+    written, placed = blocks[op.destination], variables[op.destination].placed
+    layout, moves = op.routes(placed)
+    # In an array of its own, a variable has a row a cell, on whatever tile that is.
+    return moves, replace(written, layout=layout if written.layout == placed else layout.stacked)
 
 
 def calls_of_vertices(

@@ -67,7 +67,8 @@ def lost_bytes(drop: DropMessage, step: SuperstepOp, blocks: Mapping[str, Blocks
         if drop.destination_tile not in target.layout.tiles:
             continue
         cell = target.layout.tiles.cell_on(drop.destination_tile)
-        tiles = _sending_tiles([blocks[n] for n in move.sources], move.spaces, target.layout)
+        filled, moves = move.routes(target.layout)
+        tiles = _sending_tiles([blocks[n] for n in move.sources], moves, filled)
         mask = np.repeat(tiles[cell] == drop.source_tile + 1, target.placed.dtype.itemsize)
         if mask.any():
             start = target.placed.address

@@ -12,7 +12,7 @@ from ...dialects.constraints import verify_use
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call
 from ..codelets.stamps import History
-from ..evaluate.bind import generators_of
+from ..evaluate.bind import generators_of, routes_of
 from ..evaluate.binder import Binder, Give, Take
 from ..evaluate.blocks import Blocks, dense_blocks
 from .copies import HostScratch, bind_copy
@@ -50,8 +50,8 @@ class FastBinder(Binder):
         """
         verify_use(op, self.variables)
         sources = [self.blocks[name] for name in op.sources]
-        target = self.blocks[op.destination]
-        return bind_copy(sources, op.spaces, target, self.scratch, with_replicas)
+        routes = routes_of(op, self.variables, self.blocks)
+        return bind_copy(sources, *routes, self.scratch, with_replicas or op.own is not None)
 
     def vertices(self, op: tile.VerticesOp, equal: frozenset[int] = frozenset()) -> BoundVertices:
         """The calls of a vertex set.

@@ -136,6 +136,8 @@ class FusedBinder(FastBinder):
         verify_use(op, self.variables)
         if op.destination in self._passed:
             return []
+        if op.own is not None:
+            return super().move(op)
         reading = Reading.of(op, self._passed)
         assert reading is not None
         sources = [self.blocks[name] for name in reading.sources]

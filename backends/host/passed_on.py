@@ -60,6 +60,9 @@ def passed_on(
         own, copies = Reading.of(op, found), readers[op.destination]
         if own is None or not all(isinstance(each, CopyOp) for each in copies):
             continue
+        # Chips that read their own entries read the memory that the copy names.
+        if any(isinstance(each, CopyOp) and each.own is not None for each in (op, *copies)):
+            continue
         found[op.destination] = own
         for each in copies:
             assert isinstance(each, CopyOp)

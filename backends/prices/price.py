@@ -521,10 +521,10 @@ def last_tile(step: SuperstepOp, variables: Mapping[str, Variable]) -> int:
 def copy_overlaps(op: CopyOp, variables: Mapping[str, Variable]) -> list[Overlap]:
     """For each source of a copy, the overlap of its blocks with those that the copy fills."""
     *sources, destination = operands_of(op, variables)
-    moves = op.spaces or (None,) * len(sources)
+    filled, moves = op.routes(destination.placed)
     return [
-        overlap(source.placed, destination.placed, move)
-        for source, move in zip(sources, moves, strict=True)
+        overlap(source.placed, filled, move)
+        for source, move in zip(sources, moves or (None,) * len(sources), strict=True)
     ]
 
 

@@ -416,6 +416,42 @@ def with_gaps(layout: Layout, chip_tiles: int) -> Layout:
     return replace(layout, grid=grid, apart=chip_tiles)
 
 
+def with_chips_axis(layout: Layout, chips: int) -> Layout | None:
+    """The same blocks on the same tiles, as those of a tensor with a leading axis of chips.
+
+    Entry r of the leading axis is the copy of the tensor that chip r of the layout holds.
+
+        [2 by 2 across 2, 8 by 4] (d1) of [8]  ->  [2 by 2 across 2, 8 by 4] (d0, d1) of [2, 8]
+
+    None if the layout does not hold the whole tensor once on each of so many chips.
+    """
+    if not layout.apart:
+        layout = layout if layout.cells % chips else with_gaps(layout, layout.cells // chips)
+    spread = [d for d, cut in enumerate(layout.grid) if cut.chips > 1]
+    if prod(layout.grid[d].chips for d in spread) != chips:
+        return None
+    if chips == 1 or not set(spread) <= set(layout.replica_dims):
+        return None
+    grid: list[Cut] = []
+    index: dict[int, int] = {}
+    digits: list[tuple[int, int]] = []
+    left = chips
+    for d, cut in enumerate(layout.grid):
+        index[d] = len(grid)
+        if d not in spread:
+            grid.append(cut)
+            continue
+        left //= cut.chips
+        digits.append((len(grid), left))
+        grid.append(_cut(cut.chips, cut.chips, 1, cut.chips))
+        more = cut.parts // cut.chips
+        if more > 1:
+            grid.append(_cut(more, more))
+    access = layout.access.renamed(index)
+    axes = (AxisMap(chips, tuple(digits)), *access.axes)
+    return Layout(tuple(grid), AccessMap(axes, access.fill), layout.first_tile, layout.apart)
+
+
 def _with_whole_axes(layout: Layout) -> Layout:
     """The layout with one dimension for each axis that two dimensions divide into equal blocks."""
     grid, axes = list(layout.grid), list(layout.access.axes)

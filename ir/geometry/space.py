@@ -367,6 +367,18 @@ def can_split_unevenly(space: Space, dim: int) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def first_entry(shape: tuple[int, ...]) -> Space:
+    """The move from a tensor to the first entry of its leading axis.
+
+    Args:
+        shape: of the tensor.
+    """
+    _, *rest = shape
+    dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(rest))
+    whole = identity_map(tuple(range(len(rest))), tuple(rest))
+    return Space(dims, (AccessMap((AxisMap(shape[0]), *whole.axes)),), (whole,))
+
+
 def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
     """Rewrite reduction dimension k as ceil(n/parts)*kp + kk with a parallel kp.
 

@@ -10,12 +10,14 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...backends.reference.operation import Meaningless
 from ...dialects import partition
+from ...dialects.dtypes import numpy_dtype
 from ...dialects.partition import PartitionTensor, laid_out, partition_type
 from ...dialects.structured import Composite
 from ...ir.conversion import Conversion, Patterns
 from ...ir.geometry.layout import Layout
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
+from ..replicas.gathers import gather_of, pays
 from .types import Types
 
 
@@ -83,7 +85,15 @@ class ToPartition(Conversion):
         for scope in self._scopes:
             if (value, layout) in scope.relayouts:
                 return scope.relayouts[value, layout]
-        op = partition.RelayoutOp([value], None, laid_out(given.tensor, layout))
+        target = self.types.homes.target
+        itemsize = numpy_dtype(given.tensor.element_type).itemsize
+        gather = gather_of(given.layout.data, layout, target)
+        op = partition.RelayoutOp(
+            [value],
+            None,
+            laid_out(given.tensor, layout),
+            rounds=gather is not None and pays(gather, itemsize, target),
+        )
         scope = self._before_loops(value)
         with self.into(scope.block):
             self.add(op, role)

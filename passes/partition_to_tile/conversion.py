@@ -59,6 +59,7 @@ class ToTile(Conversion):
         before: the variables with the old values of states, by the name of the state.
         remote: the states in remote memory, by name.
         aside: the I/O tiles of the machine; None if it has none.
+        target: the machine; None if the module names none.
         began: the loop of runs whose iterations begin with these old values; None if the run does.
     """
 
@@ -74,6 +75,7 @@ class ToTile(Conversion):
         self.before: dict[str, str] = {}
         self.remote: dict[str, tile.RemoteOp] = {}
         self.aside: IoTiles | None = None
+        self.target: Target | None = None
         self.began: dict[str, control.RepeatOp | None] = {}
 
     # Variables

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...dialects import partition, tile
 from ...ir.provenance import locate
 from .conversion import ToTile
+from .gathers import convert_gather
 
 
 def convert_compute(op: partition.ComputeOp, new: ToTile) -> None:
@@ -33,6 +34,9 @@ def vertices_of(op: partition.ComputeOp, new: ToTile) -> tile.VerticesOp:
 
 def convert_relayout(op: partition.RelayoutOp, new: ToTile) -> None:
     """`%1 = partition.relayout(%0)` becomes `tile.copy [@x] -> @y`, with the same moves."""
+    if op.rounds is not None:
+        convert_gather(op, new)
+        return
     name = new.result(op.result)
     moves = None if op.moves is None else [move.data for move in op.moves]
     new.add(tile.CopyOp(new.variables_of(op.inputs), name, moves))

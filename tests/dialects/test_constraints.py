@@ -43,6 +43,7 @@ def _variables(kind: str, at: Callable[[int], str]) -> str:
         "@halo": "tensor<4xf32> layout <[2 by 2, 3] (d0 + d1) of [4]>",
         "@i": f"tensor<4xi32> layout <{halves}>",
         "@short": "tensor<2xf32> layout <[2 by 2] (d0) of [2]>",
+        "@pair": "tensor<2x4xf32> layout <[2, 4 by 2] (d0, d1) of [2, 4]>",
         "@constant": f'tensor<4xf32> layout <{halves}> = blob <"BLOB">',
         "@p": "tensor<1xi1> layout <[1] (d0) of [1]>",
         "@kept": 'tensor<4xf32> layout <[4] (d0) of [4]> state = blob <"BLOB">',
@@ -272,6 +273,17 @@ def with_variables() -> list[Broken]:
                 "each element that it reads has one owner",
                 frame(moved("tile.copy [@halo] -> @a")),
                 "blocks of @halo overlap: elements have no one owner",
+            ),
+            (
+                level,
+                "chips that read their own entries hold the whole tensor each",
+                frame(
+                    moved(
+                        "tile.copy [@pair] -> @a moves [#abele.space<[d0 = 4] (0, d0) of [2, 4] "
+                        "-> (d0) of [4]>] own"
+                    )
+                ),
+                "each chip reads its own entry of 2; @a is not held by so many chips",
             ),
             (
                 level,

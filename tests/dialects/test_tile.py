@@ -68,6 +68,7 @@ def test_programs_print_parse_and_verify(text: str):
         (tile("tile.copy [@x] -> @a"), "no variable @x"),
         (tile("tile.copy [@a] -> @a"), "copy of @a onto itself"),
         (tile("tile.copy [@h] -> @a"), "blocks of @h overlap"),
+        (tile("tile.copy [@b] -> @a own"), "needs one move, which takes the first entry"),
         (tile("tile.copy [@i] -> @a"), "copies int32 @i into float32"),
         (
             tile(f"tile.compute_set @s {{ tile.vertices {VERTICES} }}").replace(

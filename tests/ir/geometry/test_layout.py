@@ -1,13 +1,23 @@
 """Properties of layouts that the tests of blocks and overlaps do not cover."""
 
+from math import prod
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from abele.ir.geometry.grid import Cut
-from abele.ir.geometry.layout import Layout, block_layout, canonical, placement
+from abele.ir.geometry.layout import (
+    Layout,
+    block_layout,
+    canonical,
+    placement,
+    with_chips_axis,
+)
 from abele.ir.geometry.space import AccessMap, AxisMap
+
+from .strategies import cell_indices, shapes
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -150,3 +160,28 @@ def test_a_placement_has_the_blocks_of_its_layout_on_its_tiles(
     if len(placed.shape) == 1:
         assert blocks(placed) == blocks(copied)
     assert placed.is_partition == copied.is_partition
+
+
+@given(shapes, st.data())
+def test_chips_become_an_axis_of_the_same_blocks(shape: tuple[int, ...], data: st.DataObject):
+    cuts = [Cut(n, data.draw(st.integers(1, n))) for n in shape]
+    copies, chips = data.draw(st.sampled_from([(2, 2), (4, 2), (6, 3), (4, 4)]))
+    at = data.draw(st.integers(0, len(cuts)))
+    cuts.insert(at, Cut(copies, copies, 1, chips))
+    dims = [d for d in range(len(cuts)) if d != at]
+    axes = tuple(AxisMap(n, ((d, 1),)) for n, d in zip(shape, dims, strict=True))
+    cells = prod(cut.parts for cut in cuts) // chips
+    apart = cells + data.draw(st.integers(0, 1))
+    layout = canonical(Layout(tuple(cuts), AccessMap(axes), apart=apart))
+    found = with_chips_axis(layout, chips)
+    assert found is not None
+    assert found.shape == (chips, *layout.shape)
+    assert found.tiles.of(np.arange(found.cells)).tolist() == (
+        layout.tiles.of(np.arange(layout.cells)).tolist()
+    )
+    for cell in range(layout.cells):
+        first, *rest = cell_indices(found, cell)
+        assert first.tolist() == [layout.tiles.of(cell) // apart]
+        own = cell_indices(layout, cell)
+        assert [each.tolist() for each in rest] == [each.tolist() for each in own]
+    assert with_chips_axis(layout, chips + 1) is None

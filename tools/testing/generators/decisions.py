@@ -31,9 +31,11 @@ from ....dialects.home import ADDRESS, is_remote, number_of
 from ....dialects.levels import NN, PLANNED, STAGED, TILE_DECISIONS
 from ....dialects.nn import StoreOp, element_of, free_number, is_group, join
 from ....dialects.partition import PartitionTensor, laid_out, partition_type
+from ....dialects.placement import placement_of
 from ....dialects.structured import Movement, Structure, Structured
 from ....dialects.variable import ALIGNMENT
 from ....ir.context import AbeleContext
+from ....ir.geometry.grid import Cut
 from ....ir.geometry.layout import Layout, canonical
 from ....ir.geometry.space import Dim, identity_map
 from ....ir.provenance import locate, named, origin, origin_names
@@ -60,6 +62,9 @@ from ....passes.plans.planned import TARGET
 from ....passes.plans.steps import passes_of, takes_steps
 from ....passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
 from ...driver.extensions.added_level import ADDED, enter, wanted_by
+
+GATHERED = 0.05
+"""How often an operand on several chips is shared among them, and gathered in rounds."""
 
 REHOMED = 0.3
 """How often a state, an argument or a result gets a random home."""
@@ -578,10 +583,65 @@ def _descend(module: ModuleOp, level: str, target: Target, random: Random) -> No
     enter(added, module, target, random)
 
 
+def gather_in_rounds(module: ModuleOp, target: Target, random: Random) -> None:
+    """Share some operands among all chips, gather them in rounds, and bring them back.
+
+    Nothing is drawn for machines of one chip.
+    """
+    if target.chips == 1:
+        return
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    on_all_chips = [each for each in functions if placement_of(each) is None]
+    for op in [op for each in on_all_chips for op in each.walk()]:
+        block = op.parent
+        if not isinstance(op, partition.ComputeOp) or block is None:
+            continue
+        for i, value in enumerate(op.inputs):
+            type_ = partition_type(value)
+            shape, chips = type_.layout.data.shape, target.chips
+            axes = [d for d, n in enumerate(shape) if n % chips == 0]
+            if not axes or not all(shape) or random.random() >= GATHERED:
+                continue
+            shared, gathered = _shared_and_gathered(shape, random.choice(axes), target, random)
+            back = type_.layout.data
+            for layout, rounds in ((shared, False), (gathered, True), (back, False)):
+                value = partition.RelayoutOp(
+                    [value], None, laid_out(type_.tensor, layout), rounds=rounds
+                ).result
+                _insert(value.op, block, op, like=op)
+            op.operands[i] = value
+
+
+def _shared_and_gathered(
+    shape: tuple[int, ...], axis: int, target: Target, random: Random
+) -> tuple[Layout, Layout]:
+    """A layout in which chips have equal parts of an axis, and one in which each has all of it."""
+    chips, tiles = target.chips, target.tiles_per_chip
+
+    def cuts(across: int | None) -> list[Cut]:
+        left, found = tiles, list[Cut]()
+        for d, n in enumerate(shape):
+            if d == across:
+                found.append(Cut(n, chips, 1, chips))
+                continue
+            parts = random.randint(1, max(1, min(n, left)))
+            left //= parts
+            found.append(Cut(n, parts))
+        return found
+
+    access = identity_map(tuple(range(1, len(shape) + 1)), shape)
+    every = Cut(chips, chips, 1, chips)
+    return (
+        canonical(Layout((Cut(1), *cuts(axis)), access, apart=tiles)),
+        canonical(Layout((every, *cuts(None)), access, apart=tiles)),
+    )
+
+
 def _descend_to_own(module: ModuleOp, level: str, target: Target, random: Random) -> None:
     context = AbeleContext()
     ConvertNnToPartition().apply(context, module)
     rehome(module, target, random)
+    gather_in_rounds(module, target, random)
     if level == "partition":
         return
     ConvertPartitionToTile().apply(context, module)
