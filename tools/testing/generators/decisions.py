@@ -600,7 +600,10 @@ def gather_in_rounds(module: ModuleOp, target: Target, random: Random) -> None:
             type_ = partition_type(value)
             shape, chips = type_.layout.data.shape, target.chips
             axes = [d for d, n in enumerate(shape) if n % chips == 0]
-            if not axes or not all(shape) or random.random() >= GATHERED:
+            # Blocks with halos can be filled, but not be read from.
+            if not (axes and all(shape) and type_.layout.data.is_partition):
+                continue
+            if random.random() >= GATHERED:
                 continue
             shared, gathered = _shared_and_gathered(shape, random.choice(axes), target, random)
             back = type_.layout.data

@@ -1,0 +1,36 @@
+"""Tests for tools/workshop/pods.py."""
+
+import pytest
+from typer.testing import CliRunner
+
+from abele.backends.target import resolve_target
+from abele.ir.errors import InputError
+from abele.tools.views.script import script
+from abele.tools.workshop.pods import NETWORKS, measured, parsed, pods, sum_loads, weights_of
+
+
+def test_networks_are_named_with_images_and_precision():
+    assert parsed(NETWORKS[1]) == ("resnet50", 256, "float16")
+    with pytest.raises(InputError, match="need NAME:IMAGES:PRECISION"):
+        parsed("alexnet:0:float32")
+
+
+def test_a_network_is_compiled_priced_and_run():
+    found = measured("squeezenet", 1, "float32", "mk1x2", 1)
+    assert found["cycles"] > 0
+    assert min(found["compile"], found["price"], found["gigabytes"]) > 0
+
+
+def test_a_ring_of_four_chips_sends_three_quarters_of_a_sum():
+    loads = sum_loads(1 << 20, resolve_target("mk1x4"))
+    assert loads["ring"][1] == 3 * (1 << 20)
+    assert loads["both"][0] < loads["ring"][0]
+
+
+def test_tables_are_printed():
+    found = CliRunner().invoke(
+        script(pods), ["--networks", "", "--sums", "squeezenet"], env={"COLUMNS": "120"}
+    )
+    assert found.exit_code == 0, found.output
+    assert f"{weights_of('squeezenet') * 4 / 1e6:,.1f} MB" in found.output
+    assert "middle" in found.output
