@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from some_models import model, node
 
 from abele.backends.meetings import joined_by
 from abele.backends.prices.price import variables_of
@@ -22,6 +23,7 @@ from abele.passes.nn_to_partition import conversion
 from abele.passes.partition_to_tile import gathers as made
 from abele.passes.replicas.gathers import Gather, gather_of, pays
 from abele.tools import compile_model
+from abele.tools.driver.training import Training
 from abele.tools.testing import Miscompiled, check_pass
 
 PROGRAM = """
@@ -115,6 +117,23 @@ def test_a_part_that_is_put_in_a_wrong_place_is_refused(
     monkeypatch.setattr(made._Rounds, wrong, lambda self, n: right(self, max(n - 1, 0)))
     with pytest.raises(VerifyException, match="write the same elements"):
         compiled(tmp_path / "p.mlir", 4)
+
+
+def test_new_weights_of_replicas_are_the_same_in_rounds(monkeypatch: pytest.MonkeyPatch):
+    draw = np.random.default_rng(0)
+    weights = {"w": draw.integers(-1, 2, (16, 16)).astype(np.float32)}
+    layer = model([node("MatMul", "x w", "y")], {"x": [4, 16]}, ["y"], weights)
+    given = {n: draw.integers(-1, 2, (4, 16)).astype(np.float32) for n in ("x", "target")}
+    train = Training(loss="mean_square", reduction="sum", learning_rate=0.125)
+    target = "tiny:32,links.topology=ladder,links.chips=4"
+    found: list[tuple[int, np.ndarray]] = []
+    for rounds in (False, True):
+        monkeypatch.setattr(conversion, "pays", lambda *_, rounds=rounds: rounds)
+        exe = compile_model(layer, target, train=train, replicas="4:ring", cache=False)
+        exe.run(given)
+        found.append((sum(op.own is not None for op in copies(exe)), exe.states["w"].copy()))
+    assert [count for count, _ in found] == [0, 1]
+    assert found[0][1].tobytes() == found[1][1].tobytes() != weights["w"].tobytes()
 
 
 def whole(target: str, size: int, chips: int) -> tuple[Layout, Layout]:
