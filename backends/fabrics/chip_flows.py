@@ -162,7 +162,7 @@ class _Factor(NamedTuple):
 
     cell: Integers
     chip: Integers
-    count: Integers
+    elements: Integers
 
 
 def _multiplied(
@@ -180,14 +180,14 @@ def _multiplied(
     for each in others:
         cell = (cell[:, None] + each.cell).ravel()
         chip = (chip[:, None] + each.chip).ravel()
-        count = (count[:, None] * each.count).ravel()
+        count = (count[:, None] * each.elements).ravel()
     some = max(MOST_ROWS // max(len(cell), 1), 1)
     for begin in range(0, len(last.cell), some):
         here = slice(begin, begin + some)
         yield (
             (cell[:, None] + last.cell[here]).ravel(),
             (chip[:, None] + last.chip[here]).ravel(),
-            (count[:, None] * last.count[here]).ravel(),
+            (count[:, None] * last.elements[here]).ravel(),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -17,9 +17,15 @@ has 376,832 tiles, so a cache with a bound of entries alone would hold gigabytes
 """
 
 
-def kept_tables(
-    rows: Callable[[T], int], entries: int, most: int = MOST_ROWS
-) -> Callable[[Callable[P, T]], Callable[P, T]]:
+class Keeping(Protocol):
+    """A decorator that keeps what a function returns."""
+
+    def __call__(self, made: Callable[P, T], /) -> Callable[P, T]:
+        """The function that keeps it."""
+        ...
+
+
+def kept_tables(rows: Callable[[Any], int], entries: int, most: int = MOST_ROWS) -> Keeping:
     """Decorator that keeps what a function returns, as `lru_cache` does.
 
     It forgets all that it holds where their rows become too many.
@@ -42,6 +48,7 @@ def kept_tables(
                 held = rows(found)
             return found
 
-        return kept
+        # lru_cache forgets the types of parameters.
+        return cast("Callable[P, T]", kept)
 
     return keeping

@@ -11,9 +11,10 @@ of gradients cost by the ways to merge them, by the price of links.
 from __future__ import annotations
 
 import resource
+from collections.abc import Mapping
 from math import ceil, prod
 from time import process_time
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import numpy as np
 import typer
@@ -25,6 +26,7 @@ from ..bench.measure import host
 from ..bench.named import names_in
 from ..bench.own_process import in_own_process
 from ..driver.compile import compile_model
+from ..driver.request import Precision
 from ..importers.light_networks import light_names, seeded
 from ..views.script import run_script
 from ..views.table import figure_table
@@ -34,6 +36,12 @@ NETWORKS = ("alexnet:4:float32", "resnet50:256:float16")
 """Networks, with images and the precision of products."""
 
 TARGETS = ("bow-pod64", "bow-pod256")
+
+PRECISIONS: Mapping[str, Precision | None] = {
+    "float32": None,
+    **{each: each for each in get_args(Precision)},
+}
+"""By its name, the precision of products."""
 
 SUMS = ("mk1x4", "mk1x16", "bow-pod16")
 """Machines whose sums of gradients are priced."""
@@ -51,7 +59,7 @@ def measured(network: str, images: int, precision: str, target: str, runs: int) 
         model,
         target,
         batch=images,
-        precision=None if precision == "float32" else precision,
+        precision=PRECISIONS[precision],
         unbounded=True,
         cache=False,
     )
@@ -79,6 +87,8 @@ def parsed(text: str) -> tuple[str, int, str]:
     (name,) = names_in("--networks", name, light_names())
     if len(rest) != 2 or not rest[0].isdecimal() or not int(rest[0]):
         raise InputError(f"--networks {text}; need NAME:IMAGES:PRECISION")
+    if rest[1] not in PRECISIONS:
+        raise InputError(f"--networks {text}: {rest[1]!r}; need one of {', '.join(PRECISIONS)}")
     return name, int(rest[0]), rest[1]
 
 

@@ -13,6 +13,8 @@ def test_networks_are_named_with_images_and_precision():
     assert parsed(NETWORKS[1]) == ("resnet50", 256, "float16")
     with pytest.raises(InputError, match="need NAME:IMAGES:PRECISION"):
         parsed("alexnet:0:float32")
+    with pytest.raises(InputError, match="need one of float32, float16"):
+        parsed("alexnet:4:int8")
 
 
 def test_a_network_is_compiled_priced_and_run():
