@@ -83,7 +83,7 @@ OF_SEVERAL = {
     "tools/importers/mxnet": ("operators",),
     "tools/importers/onnx": ("exports",),
     "tools/importers/pt2": ("both_forms", "live"),
-    "tools/importers/stablehlo": ("programs",),
+    "tools/importers/stablehlo": ("both_forms", "programs"),
     "tools/testing/generators": ("blind_spots",),
     "tools/testing/mutation": ("mutate",),
     "tools/testing/search": ("literals", "planted", "random_plans", "users_levels"),
