@@ -55,15 +55,6 @@ class Flows:
             self.stream_bytes,
         )
 
-    def by_pair(self, groups: int) -> tuple[Integers, Integers]:
-        """The pairs that exchange anything, source * groups + destination, and the bytes of each.
-
-        Args:
-            groups: how many there are.
-        """
-        pairs, which = np.unique(self.source * groups + self.destination, return_inverse=True)
-        return pairs, np.bincount(which, self.bytes, len(pairs)).astype(np.int64)
-
 
 class Carried(NamedTuple):
     """What one copy moves of one operand.
