@@ -24,7 +24,8 @@ def wide(array: Array) -> Array:
 
 def _rounded_away(x: Array) -> Array:
     whole: Array = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)
+    away: Array = whole + np.sign(x)
+    return np.where(np.abs(x - whole) >= 0.5, away, whole)
 
 
 def _shifted(shift: Function, fill: Function) -> Function:

@@ -287,11 +287,12 @@ def _sort(run: _Interpreter, op: stablehlo.SortOp, operands: Arrays, held: Held)
     """The place of an element is the number of those that come before it."""
     rows = [np.moveaxis(each, op.axis, -1) for each in operands]
     pairs = [each for row in rows for each in (row[..., :, None], row[..., None, :])]
-    (before,) = run.region(op.comparator, pairs, held)
-    before = np.broadcast_to(before, (*rows[0].shape, rows[0].shape[-1]))
+    (asked,) = run.region(op.comparator, pairs, held)
+    before: Any = np.broadcast_to(asked, (*rows[0].shape, rows[0].shape[-1]))
     n = rows[0].shape[-1]
-    ties: Array = ~before & ~np.swapaxes(before, -1, -2) & (np.arange(n)[:, None] < np.arange(n))
-    at: Array = (before | ties).sum(-2)
+    neither = np.logical_not(np.logical_or(before, np.swapaxes(before, -1, -2)))
+    ties = np.logical_and(neither, np.arange(n)[:, None] < np.arange(n))
+    at: Array = np.count_nonzero(np.logical_or(before, ties), -2)
     made: list[Array] = []
     for row in rows:
         ordered = np.empty_like(row)

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerType, f32, i1, i32
+from xdsl.dialects.builtin import f32, i1, i32
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import nn, stablehlo
 from ...dialects.dtypes import numpy_dtype
+from ...ir.support.number_kinds import is_whole
 from .conversion import Lower, ToNn
 from .elementwise import is_float
 
@@ -23,7 +24,7 @@ def _in_one_type(
     A product whose result is wider than its factors is exact, so the factors are widened.
     """
     kinds: list[Attribute] = [nn.element_of(each) for each in values]
-    if result == i1 or (isinstance(result, IntegerType) and i1 in kinds):
+    if result == i1 or (i1 in kinds and is_whole(numpy_dtype(result))):
         return [new.cast(each, i32) for each in values], i32
     if all(kind == result for kind in kinds):
         return list(values), result
