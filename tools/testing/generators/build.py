@@ -38,6 +38,7 @@ from ....ir.well_known import ENTRY
 from ...driver.arrays import Array
 from ...driver.context import new_context
 from .instances import Instances
+from .micro_batches import USED, in_micro_batches
 from .outline import outlined
 from .program import Program
 from .sketch import ASKED, LENGTHS, NO_LITERALS, Data, Sketch, Step, is_long
@@ -197,7 +198,8 @@ def build(
     """The program that a sketch describes. The same sketch always gives the same program.
 
     The program returns its last 16 values outside of control flow, or only the unread values among
-    them. A training step returns its loss, and sometimes these values too.
+    them. A training step returns its loss, and sometimes these values too. Some programs for
+    several chips compute micro-batches.
     """
     if elements is ELEMENTS and sketch.element >= len(ELEMENTS):
         elements = (*ELEMENTS, RARE[sketch.element % len(RARE)])
@@ -205,6 +207,8 @@ def build(
     program = _Builder(sketch, operators, tuple(elements)).program()
     if sketch.training:
         program = as_step(program, sketch.training, sketch.data)
+    elif sketch.machine.chips > 1 and USED <= {*operators.classes}:
+        program = in_micro_batches(program)
     return program
 
 

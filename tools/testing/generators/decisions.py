@@ -53,7 +53,8 @@ from ....passes.decompose import Decompose
 from ....passes.gradients.program import entry_of
 from ....passes.group_supersteps import GroupSupersteps
 from ....passes.pipelining.scope import Scope
-from ....passes.pipelining.stages import STAGES, numbers, set_stage
+from ....passes.pipelining.stages import STAGE, STAGES, numbers, set_stage
+from ....passes.pipelining.work import makers
 from ....passes.plans.derive import combine_structure, is_legal_in_steps
 from ....passes.plans.fused import FusedGroups
 from ....passes.plans.padding import can_pad
@@ -87,13 +88,16 @@ MOST_STEPS = 6
 GROUPED = 0.7
 """How often an operation is grouped with an operation that it reads, where that is legal."""
 
-MOST_STAGES = 4
+MOST_STAGES = 6
 
 WHOLE = 0.4
 """How often all of @main has stages, and not a loop in it."""
 
 STAGED_OPERATIONS = 0.8
 """The share of operations that get a stage; those of the others follow from what they read."""
+
+LATE = 0.2
+"""How often an operation waits for a later stage."""
 
 ADDRESSED = 0.3
 """How often a variable gets a random address before the others are packed."""
@@ -524,7 +528,7 @@ def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
     """
     Decompose().apply(AbeleContext(), module)
     if level == STAGED:
-        decide_stages(module, target, random)
+        decide_stages(module, max(target.chips, 2), random)
         return
     if _first_above(level) == NN.name:
         _descend(module, level, target, random)
@@ -534,31 +538,61 @@ def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
         _descend(module, level, target, random)
 
 
-def decide_stages(module: ModuleOp, target: Target, random: Random) -> None:
-    """Put the operations of @main, or those of a loop in it, into random stages on random chips."""
+def decide_stages(module: ModuleOp, chips: int, random: Random) -> None:
+    """Put the operations of @main, or those of a loop in it, into random stages on random chips.
+
+    Args:
+        chips: how many there are.
+    """
     main = entry_of(module)
     assert main is not None
     loops = [op for op in main.body.block.ops if isinstance(op, control.RepeatOp)]
     scopes = [
         (Scope.of_loop(op), min(op.iterations, MOST_STAGES))
         for op in loops
-        if op.runs is None and not any(isinstance(each, StoreOp) for each in op.walk())
+        if op.iterations
+        and op.runs is None
+        and not any(isinstance(each, StoreOp) for each in op.walk())
     ]
     if not scopes or random.random() < WHOLE:
         scopes = [(Scope(main.body.block), MOST_STAGES)]
     scope, most = random.choice(scopes)
+    few = random.randint(1, most)
+    for stages, late in (
+        (random.choice((most, most, few)), LATE),
+        (few, LATE),
+        (few, 0.0),
+        (1, 0.0),
+    ):
+        _cut_into_stages(scope, stages, late, random)
+        try:
+            scope.complete()
+            break
+        except InputError:
+            # A loop carries a value back to an earlier stage.
+            continue
+    own = [random.randrange(chips) for _ in range(MOST_STAGES)]
+    module.attributes[STAGES] = numbers(own)
+
+
+def _cut_into_stages(scope: Scope, stages: int, late: float, random: Random) -> None:
+    """Give operations random stages, in which values flow to later stages only.
+
+    Args:
+        late: how often an operation waits for a later stage, so that what it reads is kept for
+            several micro-batches.
+    """
+    for op in scope.ops:
+        op.attributes.pop(STAGE, None)
     ops = [op for op in scope.ops if random.random() < STAGED_OPERATIONS]
-    cuts = [random.random() for _ in range(random.randint(1, max(most, 1)) - 1)]
-    for i, op in enumerate(ops if most else ()):
-        set_stage(op, sum(i >= cut * len(ops) for cut in cuts))
-    try:
-        scope.complete()
-    except InputError:
-        # A loop carries a value back to an earlier stage.
-        for op in ops:
-            set_stage(op, 0)
-    chips = [random.randrange(max(target.chips, 2)) for _ in range(MOST_STAGES)]
-    module.attributes[STAGES] = numbers(chips)
+    cuts = [random.random() for _ in range(stages - 1)]
+    own: dict[Operation, int] = {}
+    for i, op in enumerate(ops):
+        least = max((own[maker] for maker in makers(op) if maker in own), default=0)
+        own[op] = max(least, sum(i >= cut * len(ops) for cut in cuts))
+        if random.random() < late:
+            own[op] = random.randint(own[op], stages - 1)
+        set_stage(op, own[op])
 
 
 def _first_above(level: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
-from ....dialects.levels import LEVELS, NN
+from ....dialects.levels import LEVELS, NN, STAGED
 from ....ir.pass_levels import declared_levels
 from ....ir.support.errors import DoesNotFit
 from ....ir.upstream import ModulePass
 from .decisions import lower
+from .pipelines import pipelined
 from .program import Program
 from .replicas import shared
 
@@ -16,13 +17,16 @@ from .replicas import shared
 def at_level(program: Program, level: str) -> Program | None:
     """A generated program of nn, lowered to a level by random decisions.
 
-    Some programs for several chips are shared among replicas first. The seed of its sketch seeds
-    the decisions. Returns None if the program does not fit its machine.
+    Some programs for several chips are shared among replicas first, and some become pipelines. The
+    seed of its sketch seeds the decisions. Returns None if the program does not fit its machine.
     """
     if program.sketch is None:
         return program
     if level == NN.name:
-        return shared(program)
+        several = shared(program)
+        # A pass may be wrong for loops and branches of @main alone, so these stay there.
+        has_control = any(step.within for step in program.sketch.steps)
+        return several if has_control else pipelined(several)
     try:
         return lowered(program, level, Random(program.sketch.seed))
     except DoesNotFit:
@@ -32,9 +36,12 @@ def at_level(program: Program, level: str) -> Program | None:
 def lowered(program: Program, level: str, random: Random) -> Program:
     """A program of nn, lowered to a level by random decisions. Raises DoesNotFit.
 
-    Replicas are among the decisions: the source of what is returned has none.
+    Replicas and pipelines are among the decisions: the source of what is returned has none.
     """
-    module = shared(program).module.clone()
+    several = shared(program)
+    # The pass under test makes the pipeline of a program that has stages.
+    several = several if level == STAGED else pipelined(several)
+    module = several.module.clone()
     lower(module, level, program.target, random)
     return Program(
         module,

@@ -7,6 +7,7 @@ replaced, and updates that may move between these reads. Other programs rarely d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -37,6 +38,19 @@ TRIED = 5
 
 SCALINGS: tuple[Scaling, ...] = ("static", "static", "static", "unit")
 """The scalings of gradients. Others differ from these in numbers alone."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Numbers to choose from; one that is listed twice is drawn twice as often."""
+
+    micro_batches: Sequence[int]
+    steps: Sequence[int]
+
+
+ON_ONE_CHIP = Counts((1, 1, 1, 2, 3, 5), (1, 1, 2, 3))
+ON_SEVERAL = Counts((1, 2, 4, 4, 6, 8), (1, 1, 1, 2))
+"""The same for machines of several chips, whose pipelines need micro-batches in one step."""
 
 PLAINEST = 1
 """The seed of the plainest step: sgd on the sum of squares, and no input becomes a weight."""
@@ -81,13 +95,14 @@ def as_step(program: Program, seed: int, data: Data, scaling: Scaling | None = N
     start = program if plain else _with_more_weights(program, random)
     main = entry_of(start.module)
     assert main is not None
+    few = ON_ONE_CHIP if program.target.chips == 1 else ON_SEVERAL
     outputs = [name for name, value in outputs_of(main).items() if is_float(value)]
     if not outputs or not states_of(main):
         return program
     for iteration in range(TRIED):
         name = outputs[-1 - iteration % len(outputs)] if plain else random.choice(outputs)
         module = start.module.clone()
-        options = _plain(name) if plain else _options(module, name, random, scaling)
+        options = _plain(name) if plain else _options(module, name, random, scaling, few)
         try:
             options.apply(start.context, module)
         except InputError:
@@ -134,8 +149,12 @@ def _plain(output: str) -> Train:
     )
 
 
-def _options(module: ModuleOp, output: str, random: Random, scaling: Scaling) -> Train:
-    """Random options of `train` for a program."""
+def _options(module: ModuleOp, output: str, random: Random, scaling: Scaling, few: Counts) -> Train:
+    """Random options of `train` for a program.
+
+    Args:
+        few: numbers of micro-batches and of steps to choose from.
+    """
     main = entry_of(module)
     assert main is not None
     shape = nn.shape_of(outputs_of(main)[output])
@@ -145,8 +164,8 @@ def _options(module: ModuleOp, output: str, random: Random, scaling: Scaling) ->
     optimizer = random.choice(("sgd", *OPTIMIZERS))
     numbers = {name: random.choice(NUMBERS[name]) for name in OPTIMIZERS[optimizer].reads}
     numbers["nesterov"] = bool(numbers.get("nesterov") and numbers["momentum"])
-    micro_batches = random.choice((1, 1, 1, 2, 3, 5)) if shape and shape[0] else 1
-    steps = random.choice((1, 1, 2, 3))
+    micro_batches = random.choice(few.micro_batches) if shape and shape[0] else 1
+    steps = random.choice(few.steps)
     axes: tuple[str, ...] = ()
     if micro_batches > 1:
         given = {name: nn.shape_of(value) for name, value in inputs_of(main).items()}
