@@ -39,7 +39,10 @@ def lint(project: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     inner = [*(f"tools/{each}" for each in TOOLS), *(f"tools/testing/{each}" for each in TESTING)]
-    host = ["host", "op_check", "codelets", "evaluate", "machine", "prices", "reference", "target"]
+    host = [
+        *("host", "op_check", "codelets", "evaluate", "machine", "prices", "reference"),
+        *("stablehlo", "target"),
+    ]
     for room in (*ROOMS, "ir/errors", *inner, *(f"backends/{each}" for each in host)):
         (tmp_path / "abele" / room).mkdir(parents=True)
         (tmp_path / "abele" / room / "__init__.py").touch()
