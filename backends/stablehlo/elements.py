@@ -25,7 +25,8 @@ def wide(array: Array) -> Array:
 def _rounded_away(x: Array) -> Array:
     whole: Array = np.trunc(x)
     away: Array = whole + np.sign(x)
-    return np.where(np.abs(x - whole) >= 0.5, away, whole)
+    found: Array = np.where(np.abs(x - whole) >= 0.5, away, whole)
+    return found
 
 
 def _shifted(shift: Function, fill: Function) -> Function:
@@ -35,8 +36,9 @@ def _shifted(shift: Function, fill: Function) -> Function:
         bits = bit_width(a.dtype)
         places = b.astype(f"u{b.dtype.itemsize}")
         inside = places < bits
-        moved = shift(a, np.where(inside, places, 0).astype(a.dtype))
-        return np.where(inside, moved, fill(a))
+        moved: Array = shift(a, np.where(inside, places, 0).astype(a.dtype))
+        beyond: Array = fill(a)
+        return np.where(inside, moved, beyond)
 
     return shifted
 

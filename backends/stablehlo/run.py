@@ -291,7 +291,8 @@ def _sort(run: _Interpreter, op: stablehlo.SortOp, operands: Arrays, held: Held)
     before: Any = np.broadcast_to(asked, (*rows[0].shape, rows[0].shape[-1]))
     n = rows[0].shape[-1]
     neither = np.logical_not(np.logical_or(before, np.swapaxes(before, -1, -2)))
-    ties = np.logical_and(neither, np.less.outer(np.arange(n), np.arange(n)))
+    earlier: Array = np.arange(n)[:, None] < np.arange(n)
+    ties = np.logical_and(neither, earlier)
     at: Array = np.count_nonzero(np.logical_or(before, ties), -2)
     made: list[Array] = []
     for row in rows:

@@ -12,6 +12,7 @@ from ...ir.support.errors import InputError
 from ..driver.export import DIALECTS, PASSES, export
 from ..driver.files import check_files
 from ..driver.request import Request
+from ..importers.front_ends import TEXT, front_end_at
 from ..views.user_errors import text_in, user_errors
 from .arguments import Load, ModelFile, given_values, sizes
 
@@ -52,7 +53,7 @@ def export_command(
     """
     with user_errors(text_in(model), model) as context:
         extensions = context.load(load)
-        if output.suffix != ".mlir":
+        if front_end_at(str(output)) is not TEXT:
             raise InputError(f"{output}: need a file that ends in .mlir")
         check_files({"the model": Path(model)}, {"-o": output})
         request = Request(model, dims=sizes(dim), values=given_values(value))

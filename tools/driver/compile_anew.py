@@ -31,6 +31,7 @@ from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
 from ...passes.plans.beside import write_beside
 from ..importers.front_end import Reading
+from ..importers.front_ends import weight_files
 from ..importers.given_weights import given_weights
 from ..importers.huge_weights import refusing_huge_weights
 from ..importers.notes import read_notes
@@ -277,7 +278,7 @@ def reading_of(request: Request, context: AbeleContext) -> Reading:
         train is not None and train.update,
         None
         if request.weights is None
-        else given_weights(request.weights, request.partial_weights),
+        else given_weights(request.weights, request.partial_weights, weight_files()),
         check=refusing_huge_weights(request.target),
     )
 

@@ -26,7 +26,7 @@ def from_jax(
     """A model of a function of JAX, which compile_model takes.
 
     The inputs and outputs of the model are the leaves of the function's arguments and results. They
-    have the names that JAX gives them, such as params['w'] and result[0]['w'].
+    have the names that JAX gives them, such as `params['w']` and `result[0]['w']`.
 
     Raises InputError, also for what JAX cannot trace, with JAX's own reason.
 

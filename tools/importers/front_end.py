@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .bounds import GivenSize
     from .given_weights import GivenWeights
     from .huge_weights import WeightCheck
+    from .safetensors import ReadTensors
     from .uses import Use
 
     OptionalInputs = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
@@ -141,9 +142,7 @@ class FrontEnd:
     layer_names: Callable[[Any], Mapping[str, str]] | None = None
     source_lines: Callable[[Any], Mapping[str, str]] | None = None
     uses: Callable[[Any, Reading], tuple[list[Use], str]] | None = None
-    tensors: Mapping[str, Callable[[Path], Mapping[str, np.ndarray[Any, Any]]]] = field(
-        default_factory=dict[str, "Callable[[Path], Mapping[str, np.ndarray[Any, Any]]]"]
-    )
+    tensors: Mapping[str, ReadTensors] = field(default_factory=dict[str, "ReadTensors"])
     folds_weights: bool = True
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ from .stablehlo.front_end import STABLEHLO
 if TYPE_CHECKING:
     import onnx
 
+    from .safetensors import ReadTensors
     from .stablehlo.in_memory import StableHloModel
     from .uses import Use
 
@@ -98,6 +99,11 @@ def front_ends() -> Iterator[FrontEnd]:
     """Every front end once."""
     yield from FRONT_ENDS
     yield from {id(each): each for each in USERS_FRONT_ENDS.values()}.values()
+
+
+def weight_files() -> dict[str, ReadTensors]:
+    """What reads the files of weights of front ends, by the suffix of their names."""
+    return {suffix: read for each in front_ends() for suffix, read in each.tensors.items()}
 
 
 def suffixes(among: Iterable[FrontEnd] | None = None) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -35,8 +34,7 @@ from ...ir.support.errors import InputError
 from ...ir.support.number_kinds import is_floating
 from ...ir.support.suggestions import similar_names
 from ...ir.upstream import ModuleOp
-from .front_ends import front_ends
-from .safetensors import TensorFile, read_tensor_file
+from .safetensors import ReadTensors, TensorFile, read_tensor_file
 
 SHOWN = 3
 """The number of names that a message lists."""
@@ -257,20 +255,23 @@ def _unread(module: ModuleOp) -> set[str]:
 
 
 def given_weights(
-    weights: str | os.PathLike[str] | Mapping[str, ArrayLike], partial: bool = False
+    weights: str | os.PathLike[str] | Mapping[str, ArrayLike],
+    partial: bool = False,
+    kinds: Mapping[str, ReadTensors] = MappingProxyType({}),
 ) -> GivenWeights:
     """Weights by name, from a file of weights or from arrays. Raises InputError.
 
-    A file is one of safetensors, or of a kind that a front end reads.
+    A file is one of safetensors, or of one of `kinds`.
 
     Args:
         partial: whether the model and the file may each have weights that the other lacks.
+        kinds: what reads other files of weights, by the suffix of their names.
     """
     if isinstance(weights, Mapping):
         arrays = {name: _numbers(name, each) for name, each in weights.items()}
         return GivenWeights(arrays, "the arrays given", partial)
     path = os.fspath(weights)
-    for suffix, read in chain.from_iterable(each.tensors.items() for each in front_ends()):
+    for suffix, read in kinds.items():
         if path.endswith(suffix):
             return GivenWeights(read(Path(path)), path, partial)
     file = read_tensor_file(weights)

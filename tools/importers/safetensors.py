@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
@@ -22,6 +22,9 @@ import numpy as np
 from ...dialects.tensor_limits import check_tensor_limits
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
+
+ReadTensors: TypeAlias = Callable[[Path], Mapping[str, Array]]
+"""What reads a file of weights: arrays by the names of states."""
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype(np.float64),

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ from onnx import numpy_helper, version_converter
 
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
-from ..importers.front_ends import ONNX, front_end_of, listed
+from ..importers.front_ends import ONNX, Model, front_end_of, listed
 from ..importers.onnx.functions import graphs_in
 from ..importers.onnx.model_file import MOST_BYTES
 from ..importers.onnx.names import check_names
@@ -23,8 +24,6 @@ from ..importers.onnx.tensors import is_external, tensor_array
 from .operators import PRODUCTS, QUANTISED, number
 
 PLAIN_DOMAINS = ("", "ai.onnx")
-
-Model = str | os.PathLike[str] | onnx.ModelProto
 
 
 @dataclass
@@ -115,9 +114,9 @@ def read_graph(model: Model, least_opset: int) -> Graph:
     without products of float32 numbers, and one whose opset cannot be raised.
     """
     if front_end_of(model) is not ONNX:
-        path = "<model>" if isinstance(model, onnx.ModelProto) else os.fspath(model)
+        path = os.fspath(model) if isinstance(model, str | os.PathLike) else "<model>"
         raise InputError(f"{path}: need an {listed(ONNX.suffixes)} model, to write one")
-    proto, place = _loaded(model)
+    proto, place = _loaded(cast("str | os.PathLike[str] | onnx.ModelProto", model))
     check_names(proto, place)
     done = next((each for each in _every_node(proto.graph) if _is_quantised(each)), None)
     if done is not None:
@@ -142,7 +141,7 @@ def read_graph(model: Model, least_opset: int) -> Graph:
     return graph
 
 
-def _loaded(model: Model) -> tuple[onnx.ModelProto, str]:
+def _loaded(model: str | os.PathLike[str] | onnx.ModelProto) -> tuple[onnx.ModelProto, str]:
     """A copy of a model with all its weights inside, and its name in messages."""
     if isinstance(model, onnx.ModelProto):
         copy = onnx.ModelProto()
