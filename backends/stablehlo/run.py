@@ -288,12 +288,11 @@ def _sort(run: _Interpreter, op: stablehlo.SortOp, operands: Arrays, held: Held)
     rows = [np.moveaxis(each, op.axis, -1) for each in operands]
     pairs = [each for row in rows for each in (row[..., :, None], row[..., None, :])]
     (asked,) = run.region(op.comparator, pairs, held)
-    before: Any = np.broadcast_to(asked, (*rows[0].shape, rows[0].shape[-1]))
     n = rows[0].shape[-1]
-    neither = np.logical_not(np.logical_or(before, np.swapaxes(before, -1, -2)))
-    earlier: Array = np.arange(n)[:, None] < np.arange(n)
-    ties = np.logical_and(neither, earlier)
-    at: Array = np.count_nonzero(np.logical_or(before, ties), -2)
+    before: Array = np.broadcast_to(asked, (*rows[0].shape, n))
+    after: Array = np.swapaxes(before, -1, -2)
+    earlier = np.triu(np.ones((n, n), bool), 1)
+    at: Array = np.count_nonzero(before | (~after & earlier), -2)
     made: list[Array] = []
     for row in rows:
         ordered = np.empty_like(row)
