@@ -65,36 +65,41 @@ def _divided(a: Array, b: Array) -> Array:
     """A quotient; of integers, rounded towards 0, and -1 for a divisor of 0."""
     if not is_whole(a.dtype):
         return a / b
-    safe = np.where(b == 0, 1, b).astype(object)
-    found = np.abs(a.astype(object)) // np.abs(safe)
-    signed = np.where((a < 0) ^ (b < 0), -found, found)
-    return _wrapped(np.where(b == 0, -1, signed), a.dtype)
+    size = _size(a) // np.where(b == 0, 1, _size(b))
+    return np.where(b == 0, np.array(-1).astype(a.dtype), _signed(size, (a < 0) ^ (b < 0), a))
 
 
 def _remainder(a: Array, b: Array) -> Array:
     """What a division leaves; the dividend for a divisor of 0."""
     if not is_whole(a.dtype):
         return np.fmod(a, b)
-    safe = np.where(b == 0, 1, b).astype(object)
-    found = np.abs(a.astype(object)) % np.abs(safe)
-    return _wrapped(np.where(b == 0, a, np.where(a < 0, -found, found)), a.dtype)
+    size = _size(a) % np.where(b == 0, 1, _size(b))
+    return np.where(b == 0, a, _signed(size, a < 0, a))
 
 
-def _wrapped(values: Any, dtype: np.dtype[Any]) -> Array:
-    """Python's integers in the bits of a dtype."""
-    bits = np.asarray(np.array(values, object) & ((1 << 64) - 1), object)
-    return bits.astype(np.uint64).astype(dtype)
+def _size(values: Array) -> Array:
+    """The magnitudes of integers, which the unsigned integers of 64 bits all hold."""
+    bits = values.astype(np.uint64)
+    return np.where(values < 0, np.uint64(0) - bits, bits)
+
+
+def _signed(sizes: Array, negative: Array, like: Array) -> Array:
+    """Integers of some magnitudes and signs, which wrap around."""
+    return np.where(negative, np.uint64(0) - sizes, sizes).astype(like.dtype)
 
 
 def _power(a: Array, b: Array) -> Array:
+    """A power; of integers by repeated squares, which wrap around, and rounded towards 0."""
     if not is_whole(a.dtype):
         return np.power(a, b)
-    modulus = 1 << 64
-    found = [
-        pow(x, y, modulus) if y >= 0 else (x if y % 2 else 1) * (abs(x) == 1)
-        for x, y in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
-    ]
-    return _wrapped(np.array(found, object).reshape(a.shape), a.dtype)
+    square, left = a.astype(np.uint64), np.where(b < 0, 0, b).astype(np.uint64)
+    found = np.ones_like(square)
+    while left.any():
+        found = np.where(left & np.uint64(1), found * square, found)
+        square, left = square * square, left >> np.uint64(1)
+    # Only 1 and -1 have powers that are whole.
+    inverse = np.where(_size(a) == 1, np.where(b % 2 == 0, 1, a.astype(np.int64)), 0)
+    return np.where(b < 0, inverse.astype(a.dtype), found.astype(a.dtype))
 
 
 def _sign(x: Array) -> Array:
@@ -106,9 +111,12 @@ def _bits_set(x: Array) -> Array:
 
 
 def _leading_zeros(x: Array) -> Array:
-    bits = bit_width(x.dtype)
-    found = [bits - int(n).bit_length() for n in x.view(f"u{x.dtype.itemsize}").ravel()]
-    return np.array(found, np.int64).reshape(x.shape)
+    """The bits above the highest that is set: those that no bit below it fills."""
+    found = x.view(f"u{x.dtype.itemsize}")
+    for places in (1, 2, 4, 8, 16, 32):
+        if places < bit_width(x.dtype):
+            found = found | np.right_shift(found, np.array(places, found.dtype))
+    return bit_width(x.dtype) - np.bitwise_count(found).astype(np.int64)
 
 
 def _logistic(x: Array) -> Array:

@@ -7,7 +7,6 @@ a whole, as XLA does it; by the specification, only the elements outside would b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
 
 import numpy as np
 
@@ -75,9 +74,9 @@ def gather(op: stablehlo.GatherOp, operands: Arrays) -> Array:
 
 
 def scatter(op: stablehlo.ScatterOp, operands: Arrays, merge: Merge) -> list[Array]:
-    """Tensors with which slices are merged, one slice after the other."""
+    """Tensors with which slices are merged, in the order of the slices."""
     count, axes = len(op.inputs), op.scatter_dimension_numbers.data
-    made = [each.copy() for each in operands[:count]]
+    made = operands[:count]
     places, updates = operands[count], operands[count + 1 :]
     shape = made[0].shape
     starts = _starts(
@@ -93,12 +92,34 @@ def scatter(op: stablehlo.ScatterOp, operands: Arrays, merge: Merge) -> list[Arr
     rows = [np.moveaxis(each, window, range(-len(window), 0)) for each in updates]
     inner = iter(rows[0].shape[starts.ndim - 1 :])
     sizes = [1 if a in gone else next(inner) for a in range(len(shape))]
-    for where in product(*map(range, starts.shape[:-1])):
-        first = starts[where]
-        if (first < 0).any() or (first + sizes > shape).any():
-            continue
-        box = tuple(slice(a, a + n) for a, n in zip(first, sizes, strict=True))
-        given = [*(each[box] for each in made), *(each[where].reshape(sizes) for each in rows)]
-        for each, merged in zip(made, merge(given), strict=True):
-            each[box] = merged
-    return made
+    fits = ((starts >= 0) & (starts + sizes <= shape)).all(-1)
+    batch = starts.shape[:-1]
+    within = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij")) if shape else None
+    at = np.zeros((*batch, *sizes), np.int64)
+    for a, n in enumerate(shape):
+        assert within is not None
+        at = at * n + starts[..., a].reshape(*batch, *[1] * len(shape)) + within[a]
+    given = [each.reshape(at.shape)[fits].ravel() for each in rows]
+    found = merged_at([each.ravel() for each in made], at[fits].ravel(), given, merge)
+    return [each.reshape(shape) for each in found]
+
+
+def merged_at(made: Arrays, at: Array, updates: Arrays, merge: Merge) -> list[Array]:
+    """Arrays of one axis in which elements are merged with updates, in the order of these.
+
+    Each round merges one update of every element that has some left.
+
+    Args:
+        at: the element of each update.
+    """
+    found = [each.copy() for each in made]
+    order = np.argsort(at, kind="stable")
+    ordered = at[order]
+    turn = np.arange(len(at)) - np.searchsorted(ordered, ordered)
+    rounds = np.split(order[np.argsort(turn, kind="stable")], np.cumsum(np.bincount(turn))[:-1])
+    for taken in rounds:
+        where = at[taken]
+        given = [*(each[where] for each in found), *(each[taken] for each in updates)]
+        for each, merged in zip(found, merge(given), strict=True):
+            each[where] = merged
+    return found

@@ -23,7 +23,7 @@ from ...ir.well_known import ENTRY
 from ..evaluate.host import Run
 from ..host_arrays import host_array
 from .elements import compare, converted, dtype_of, function_of, reduce_precision, wide
-from .indexed import gather, scatter
+from .indexed import gather, merged_at, scatter
 from .tensors import MOVING, spaced
 
 Arrays = Sequence[Array]
@@ -271,11 +271,13 @@ def _select_and_scatter(
         (stays,) = run.region(op.select, [best, each], held)
         taken: Array = (number >= 0) & ((chosen < 0) | ~stays)
         best, chosen = np.where(taken, each, best), np.where(taken, number, chosen)
-    made = np.full(value.size, first, value.dtype)
-    for number, each in zip(chosen.ravel(), source.ravel(), strict=True):
-        if number >= 0:
-            (made[number],) = run.region(op.scatter, [made[number], each], held)
-    return [made.reshape(value.shape)]
+    chosen, given = chosen.ravel(), source.ravel()
+    made = [np.full(value.size, first, source.dtype)]
+    inside = chosen >= 0
+    (merged,) = merged_at(
+        made, chosen[inside], [given[inside]], lambda pair: run.region(op.scatter, pair, held)
+    )
+    return [merged.reshape(value.shape)]
 
 
 def _map(run: _Interpreter, op: stablehlo.MapOp, operands: Arrays, held: Held) -> list[Array]:
