@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from ....ir.provenance import named
-from ....ir.upstream import FileLineColLoc, LocationAttr, NameLoc
+from ....ir.upstream import FileLineColLoc, LocationAttr, NameLoc, UnregisteredOp
 from ..building import Names
 
 MOST_NAME = 200
@@ -35,8 +35,13 @@ def name_all(ops: Iterable[Operation]) -> None:
     taken = Names()
     for op in sorted(ops, key=_is_beside):
         said, line = parts_of(op.location)
-        name = taken.unique(short_name(said) or op.name.rpartition(".")[2])
+        name = taken.unique(short_name(said) or operation_name(op).rpartition(".")[2])
         op.location = named(name, line)
+
+
+def operation_name(op: Operation) -> str:
+    """What an operation is, which abele may not know."""
+    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
 _BESIDE = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.reshape")

@@ -28,7 +28,7 @@ from ..front_end import Reading
 from ..uses import Use, Used, gathered, several_refused
 from .forms import generic_text
 from .in_memory import model_in_memory
-from .names import name_all, parts_of
+from .names import name_all, operation_name, parts_of
 from .weights import hold_weights
 
 ADVICE = "--list-ops shows all operations"
@@ -65,7 +65,7 @@ def uses_of(model: Any, reading: Reading) -> tuple[list[Use], str]:
         problem = "it has operations that abele does not know"
     nodes = [
         Used(
-            _name(op),
+            operation_name(op),
             "stablehlo" if id(op) not in unknown else "",
             place(op),
             "abele does not know it" if id(op) in unknown else why.get(id(op), ""),
@@ -107,17 +107,13 @@ def _operations(module: ModuleOp) -> Iterator[Operation]:
     return (op for op in module.walk() if op.name not in ends)
 
 
-def _name(op: Operation) -> str:
-    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
-
-
 def _unregistered(module: ModuleOp) -> Iterator[UnregisteredOp]:
     return (op for op in module.walk() if isinstance(op, UnregisteredOp))
 
 
 def _check_registered(module: ModuleOp, where: str) -> None:
     """Raise UnsupportedError if abele does not know some operations. The message lists all."""
-    unknown = [(_name(op), place(op)) for op in _unregistered(module)]
+    unknown = [(operation_name(op), place(op)) for op in _unregistered(module)]
     if not unknown:
         return
     error = several_refused(where, unknown, ADVICE)
