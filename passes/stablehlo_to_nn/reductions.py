@@ -11,6 +11,7 @@ from xdsl.ir import OpResult, SSAValue
 from ...dialects import nn, stablehlo
 from .conversion import Lower, ToNn
 from .regions import MERGE, combiner_of, extreme_of, is_identity
+from .stored_types import computed_wide
 
 
 def _reduce(op: stablehlo.ReduceOp, new: ToNn) -> Sequence[SSAValue]:
@@ -129,7 +130,7 @@ def _map(op: stablehlo.MapOp, new: ToNn) -> Sequence[SSAValue]:
 
 
 TABLE: Mapping[str, Lower] = {
-    "stablehlo.reduce": _reduce,
+    "stablehlo.reduce": computed_wide(_reduce),
     "stablehlo.map": _map,
 }
 """What lowers each reduction, by name."""

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import i1, i32
+from xdsl.dialects.builtin import i1, i8, i32
 from xdsl.ir import SSAValue
 
 from ...dialects import nn, stablehlo
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.nn.index import dims_of
 from ...dialects.structured import Body, Structure
-from ...ir.geometry.space import AccessMap, Position, Space
+from ...ir.geometry.space import AccessMap, AxisMap, Position, Space
 from .conversion import Lower, ToNn
 from .cumulative import cumulative
 from .elementwise import is_float
 from .regions import MERGE, combiner_of, identity_of, is_identity
+from .stored_types import computed_wide
+from .windows_at_indices import updated
 
 MOST_UNDER = 1024
 """The most elements under a window that any region merges one after another. Assumed: longer
 programs take too long to compile."""
+
+Axes = tuple[AxisMap, ...]
 
 
 # Padding
@@ -238,23 +242,62 @@ def _one_by_one(
 
 
 def _select_and_scatter(op: stablehlo.SelectAndScatterOp, new: ToNn) -> Sequence[SSAValue]:
-    """The elements of the source at the places that windows select.
-
-    Each element of the result looks at the windows over it: it adds up the elements of the source
-    whose windows have selected it.
-    """
+    """The elements of the source, merged at the places that windows select."""
     value, source, first = new.operands(op)
     direction = _direction(op)
     if direction is None:
         raise new.unsupported("a select that is no comparison", "GE, GT, LE and LT are")
-    if combiner_of(op.scatter, 0) != "sum":
-        raise new.unsupported("a scatter that is no sum of numbers", "a sum is")
+    combiner = combiner_of(op.scatter, 0)
+    if combiner is None:
+        raise new.unsupported(
+            "a scatter by this region",
+            "add, multiply, maximum, minimum, and of truth values also and, or, are",
+        )
     shape = nn.shape_of(value)
-    if 0 in nn.shape_of(source):
+    if 0 in (*shape, *nn.shape_of(source)):
         return [new.expand(first, shape)]
+    if combiner == "sum" and is_float(source):
+        return [_summed(op, new, value, source, first, direction)]
+    return [_updated(op, new, value, source, first, direction, combiner)]
+
+
+def _updated(
+    op: stablehlo.SelectAndScatterOp,
+    new: ToNn,
+    value: SSAValue,
+    source: SSAValue,
+    first: SSAValue,
+    direction: str,
+    combiner: str,
+) -> SSAValue:
+    """The first value, merged with the elements of the source at the selected elements."""
+    shape, count = nn.shape_of(value), prod(nn.shape_of(source))
+    size = prod(shape)
+    found = new.cast(_position(op, new, value, direction, lambda tensor, _: tensor), i32)
+    # A window without elements of the tensor selects none: one more row takes what it merges.
+    rows = new.add(nn.MinOp(found, new.number(size, found)))
+    parts = (new.reshape(source, (count,)), new.reshape(rows, (count,)))
+    made = updated(new, *parts, new.expand(first, (size + 1,)), combiner)
+    return new.reshape(new.box(made, [0], [size]), shape)
+
+
+def _summed(
+    op: stablehlo.SelectAndScatterOp,
+    new: ToNn,
+    value: SSAValue,
+    source: SSAValue,
+    first: SSAValue,
+    direction: str,
+) -> SSAValue:
+    """Sums of floats of the source at the selected elements, rounded once.
+
+    Each element of the result looks at the windows over it: it adds up the elements of the source
+    whose windows have selected it.
+    """
+    shape = nn.shape_of(value)
     chosen = _chosen(op, new, value, direction)
     kind = nn.element_of(source)
-    wide = new.wide(source) if is_float(source) else new.cast(source, i32)
+    wide = new.wide(source)
     chosen = new.cast(chosen, nn.element_of(wide))
     dims = [nn.dim(f"d{i}", n) for i, n in enumerate(shape)]
     under = [nn.dim(f"k{i}", n, "reduction") for i, n in enumerate(op.window)]
@@ -272,53 +315,72 @@ def _select_and_scatter(op: stablehlo.SelectAndScatterOp, new: ToNn) -> Sequence
     )
     added = new.cast(new.add(made), kind)
     if is_identity(new, first, "sum"):
-        return [added]
-    return [new.add(nn.AddOp(added, first))]
+        return added
+    return new.add(nn.AddOp(added, first))
 
 
 def _direction(op: stablehlo.SelectAndScatterOp) -> str | None:
     """The comparison of the first element with the second that selects it; None for others."""
-    ops = list(op.select.block.ops)
-    if len(ops) != 2 or not isinstance(ops[0], stablehlo.CompareOp):
+    end = op.select.block.last_op
+    assert end is not None
+    made = end.operands[0].owner
+    if not isinstance(made, stablehlo.CompareOp):
         return None
     first, second = op.select.block.args
-    found = ops[0].comparison_direction.data
-    if ops[0].is_total or found in ("EQ", "NE"):
+    found = made.comparison_direction.data
+    if made.is_total or found in ("EQ", "NE"):
         return None
-    if (ops[0].lhs, ops[0].rhs) == (first, second):
+    if (made.lhs, made.rhs) == (first, second):
         return found
     swapped = {"GE": "LE", "GT": "LT", "LE": "GE", "LT": "GT"}
-    return swapped[found] if (ops[0].lhs, ops[0].rhs) == (second, first) else None
+    return swapped[found] if (made.lhs, made.rhs) == (second, first) else None
 
 
 def _chosen(
     op: stablehlo.SelectAndScatterOp, new: ToNn, value: SSAValue, direction: str
 ) -> SSAValue:
     """For each place of the window, the number of the element under it that is selected."""
+    if not any(map(any, op.pads)):
+        return _position(op, new, value, direction, lambda _, window: window)
+    # A place outside the tensor contributes nothing, so the number counts places in it too.
+    index = _position(op, new, value, direction, lambda tensor, window: (*tensor, *window))
+    return new.add(nn.ModOp(index, new.number(prod(op.window), index)))
+
+
+def _position(
+    op: stablehlo.SelectAndScatterOp,
+    new: ToNn,
+    value: SSAValue,
+    direction: str,
+    counted: Callable[[Axes, Axes], Axes],
+) -> SSAValue:
+    """For each place of the window, the number of the element that is selected.
+
+    Args:
+        counted: the axes along which elements are numbered, from those of the tensor and those of
+            the window.
+    """
     # The first of several equal elements stays selected if equal ones are, else the last one is.
     largest, last = direction[0] == "G", direction[1] != "E"
     name = f"arg{'max' if largest else 'min'}{'_last' if last else ''}"
     shape = nn.shape_of(value)
+    if nn.element_of(value) == i1:
+        value = new.cast(value, i8)
     ones = (1,) * len(shape)
     places, under, read = _under(shape, op.window, op.strides, ones, ones, op.pads)
     dims = dims_of(places, read)
     access = nn.at(value, *read).access(dims)
     target = AccessMap(tuple(index.axis(index.dim.size, dims) for index in places))
     window = tuple(index.axis(index.dim.size, dims) for index in under)
-    # A place outside the tensor contributes nothing, so the number counts places in it too.
-    inside = access.axes if any(map(any, op.pads)) else ()
     body = Body("identity", name)
-    position = Position(AccessMap((*inside, *window)))
+    position = Position(AccessMap(counted(access.axes, window)))
     space = Space(dims, (access,), (target,) * body.result_count, (), (position,))
-    _, index = new.add_several(nn.ComputeOp([value], Structure(space, body)))
-    if not inside:
-        return index
-    return new.add(nn.ModOp(index, new.number(prod(op.window), index)))
+    return new.add_several(nn.ComputeOp([value], Structure(space, body)))[1]
 
 
 TABLE: Mapping[str, Lower] = {
     "stablehlo.pad": _pad,
-    "stablehlo.reduce_window": _reduce_window,
-    "stablehlo.select_and_scatter": _select_and_scatter,
+    "stablehlo.reduce_window": computed_wide(_reduce_window),
+    "stablehlo.select_and_scatter": computed_wide(_select_and_scatter),
 }
 """What lowers padding and each operation with a window, by name."""

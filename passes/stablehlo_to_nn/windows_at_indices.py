@@ -217,7 +217,7 @@ def scattered(
     rows = new.reshape(rows, (count, *[1] * len(whole)))
     table = windows.table(new, operand)
     if fits is None:
-        return windows.tensor(new, _updated(new, merged, rows, table, combiner))
+        return windows.tensor(new, updated(new, merged, rows, table, combiner))
     window = count // prod(batch)
     fits = new.expand(new.reshape(fits, (prod(batch), 1)), (prod(batch), window))
     fits = new.reshape(fits, nn.shape_of(rows))
@@ -225,20 +225,24 @@ def scattered(
         # An update that changes nothing goes to any row.
         nothing = new.constant(_identity(combiner, dtype_of(table)))
         merged = new.select(fits, merged, nothing)
-        return windows.tensor(new, _updated(new, merged, rows, table, combiner))
+        return windows.tensor(new, updated(new, merged, rows, table, combiner))
     # One more row takes what changes nothing.
     beyond = new.number(windows.row_count, rows)
     rows = new.select(fits, rows, beyond)
     rank = len(nn.shape_of(table))
     longer = new.add(nn.PadOp(table, [0] * rank, [1] + [0] * (rank - 1)))
-    made = _updated(new, merged, rows, longer, combiner)
+    made = updated(new, merged, rows, longer, combiner)
     return windows.tensor(new, new.box(made, [0] * rank, nn.shape_of(table)))
 
 
-def _updated(
+def updated(
     new: ToNn, updates: SSAValue, rows: SSAValue, table: SSAValue, combiner: str
 ) -> SSAValue:
-    """A table in which some rows are replaced, or merged. Sums of truth values are disjunctions."""
+    """A table in which some rows are replaced, or merged. Sums of truth values are disjunctions.
+
+    Args:
+        combiner: last, which replaces, sum, max, min or prod.
+    """
     if combiner == "last" or nn.element_of(table) != i1:
         return new.add(nn.UpdateOp(updates, rows, table, combiner, 0))
     merged = {"sum": "max", "prod": "min"}.get(combiner, combiner)

@@ -5,6 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from lowered_stablehlo import results_of, returned
 
 from abele.backends.reference import run_reference
 from abele.ir.support.errors import InputError
@@ -65,6 +66,39 @@ def test_narrow_floats_are_rounded_once():
     with np.errstate(all="ignore"):
         exact = (x.astype(np.float32) * y.astype(np.float32)).astype(x.dtype)
     np.testing.assert_array_equal(computed("multiply", "f8E5M2", x, y), exact)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [("i4", ml_dtypes.int4), ("f8E5M2", ml_dtypes.float8_e5m2)]
+)
+@pytest.mark.parametrize("merge", ["add", "maximum"])
+def test_merged_elements_are_computed_wide(merge: str, kind: str, dtype: Any):
+    x = np.array([3, 5, 7, 1, -8, 2]).astype(dtype)
+    one = f"tensor<{kind}>"
+    region = (
+        f'({{ ^bb0(%a: {one}, %b: {one}): %c = "stablehlo.{merge}"(%a, %b) : ({one}, {one}) '
+        f'-> {one} "stablehlo.return"(%c) : ({one}) -> () }})'
+    )
+    window = "window_dimensions = array<i64: 2>, window_strides = array<i64: 2>"
+    results = (f"tensor<{kind}>", f"tensor<3x{kind}>")
+    whole, pairs = results_of(
+        f"""
+        %0 = "stablehlo.reduce"(%x, %f) <{{dimensions = array<i64: 0>}}> {region} :
+            (tensor<6x{kind}>, {one}) -> {results[0]}
+        %1 = "stablehlo.reduce_window"(%x, %f) <{{{window}}}> {region} :
+            (tensor<6x{kind}>, {one}) -> {results[1]}
+        {returned(("0", "1"), results, "func.return")}""",
+        f"%x: tensor<6x{kind}>, %f: {one}",
+        ", ".join(results),
+        *(x, np.array(-1).astype(dtype)),
+    )
+    function = np.sum if merge == "add" else np.max
+    rows = x.astype(np.float64).reshape(3, 2)
+    exact = np.array([function([*each, -1.0]) for each in (rows.ravel(), *rows)])
+    if kind == "i4":
+        exact = (exact + 8) % 16 - 8
+    assert whole.dtype == pairs.dtype == dtype
+    assert [whole, *pairs] == exact.astype(dtype).tolist()
 
 
 @pytest.mark.parametrize("operation", ["shift_right_logical", "popcnt"])

@@ -336,11 +336,12 @@ def _scatter_selected(random: Random) -> Drawn:
     shape = _shape(random, 1)
     window = [random.randint(1, min(n, 3)) for n in shape]
     strides = [random.choice((1, 1, 2)) for _ in shape]
-    pads = [(random.randint(0, k - 1), random.randint(0, k - 1)) for k in window]
+    # A window that lies in the padding selects nothing.
+    pads = [(random.randint(0, k), random.randint(0, k)) for k in window]
     sizes = [
         (n + sum(p) - k) // s + 1 for n, p, k, s in zip(shape, pads, window, strides, strict=True)
     ]
-    kind = random.choice(("f32", "f16"))
+    kind = random.choice(("f32", "f16", "i32", "i8", "i1"))
     how = ", ".join(
         [
             integers("window_dimensions", window),
@@ -348,7 +349,8 @@ def _scatter_selected(random: Random) -> Drawn:
             pairs("padding", pads),
         ]
     )
-    regions = [comparing(random.choice(("GE", "GT", "LE", "LT")), kind), merging("add", kind)]
+    select = comparing(random.choice(("GE", "GT", "LE", "LT")), kind)
+    regions = [select, merging(random.choice(("add", *MERGES)), kind)]
     types = [tensor(shape, kind), tensor(sizes, kind), tensor((), kind)]
     return Drawn("select_and_scatter", types, types[:1], how, regions)
 
