@@ -14,6 +14,7 @@ from ...dialects import nn, stablehlo
 from ...dialects.dtypes import element_type, numpy_dtype
 from ...ir.support.number_kinds import is_floating
 from .conversion import Lower, ToNn
+from .formula import Number
 from .integers import divided, remainder
 
 UINT32 = IntegerType(32, Signedness.UNSIGNED)
@@ -97,16 +98,7 @@ def _expm1(new: ToNn, x: SSAValue) -> SSAValue:
 
 
 def _log1p(new: ToNn, x: SSAValue) -> SSAValue:
-    """log(1 + x), which loses no digits near 0: log(u) * x / (u - 1) for the rounded u = 1 + x."""
-    above = new.add(nn.ShiftOp(x, 1.0))
-    lost = new.add(nn.ShiftOp(above, -1.0))
-    is_one = new.add(nn.EqualOp(lost, new.number(0.0, x)))
-    divisor = new.add(nn.SelectOp(is_one, new.number(1.0, x), lost))
-    whole = new.add(nn.LogOp(above))
-    near = new.add(nn.MulOp(whole, new.add(nn.DivOp(x, divisor))))
-    small = new.add(nn.LessOp(new.add(nn.AbsOp(x)), new.number(1.0, x)))
-    found = new.add(nn.SelectOp(small, near, whole))
-    return new.add(nn.SelectOp(is_one, x, found))
+    return Number(new, x).log_plus_one().value
 
 
 def _rsqrt(new: ToNn, x: SSAValue) -> SSAValue:

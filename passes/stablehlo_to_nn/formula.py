@@ -144,11 +144,10 @@ class Number:
         moved = total - 1.0
         is_small = moved.equals(0.0)
         ratio = self / is_small.choose(moved.constant(1.0), moved)
-        corrected = total.log() * ratio
-        # An infinite sum has no rounding.
         plain = total.log()
+        # An infinite sum has no rounding.
         is_far = abs(moved).equals(float("inf"))
-        return is_small.choose(self, is_far.choose(plain, corrected))
+        return is_small.choose(self, is_far.choose(plain, plain * ratio))
 
     def polynomial(self, coefficients: Iterable[float]) -> Number:
         """A polynomial of this number. The coefficient of the highest power comes first."""
