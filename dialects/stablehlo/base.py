@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
+    IndexType,
     IntegerAttr,
     IntegerType,
     TensorType,
@@ -96,6 +97,13 @@ def need_same_element(what: str, value: SSAValue, like: SSAValue) -> None:
     """Raise VerifyException unless a tensor's elements have the type of another's."""
     if element_of(value) != element_of(like):
         raise VerifyException(f"{what} has elements {element_of(value)}; need {element_of(like)}")
+
+
+def need_integers(what: str, value: SSAValue) -> None:
+    """Raise VerifyException unless a tensor's elements are integers."""
+    element = element_of(value)
+    if not isinstance(element, IntegerType | IndexType) or element == i1:
+        raise VerifyException(f"{what} has elements {element}; need integers")
 
 
 def need_axes(what: str, axes: Iterable[int], rank: int) -> None:

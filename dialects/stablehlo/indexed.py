@@ -18,12 +18,13 @@ from xdsl.irdl import (
 )
 
 from ...ir.upstream import VerifyException
-from ..nn.base import shape_of
+from ..nn.base import element_of, shape_of
 from .base import (
     INTEGERS,
     PureOp,
     integers_of,
     need_axes,
+    need_integers,
     need_length,
     need_same_element,
     need_shape,
@@ -100,6 +101,7 @@ class GatherOp(PureOp):
             shape_of(self.operand),
             shape_of(self.start_indices),
         )
+        need_integers("start_indices", self.start_indices)
         sizes = integers_of(self.slice_sizes, ())
         need_length("slice_sizes", sizes, len(shape))
         for i, (size, n) in enumerate(zip(sizes, shape, strict=True)):
@@ -180,6 +182,7 @@ class ScatterOp(PureOp):
         need_length("the results", self.made, len(self.inputs))
         axes, shape = self.scatter_dimension_numbers.data, shape_of(self.inputs[0])
         places = shape_of(self.scatter_indices)
+        need_integers("scatter_indices", self.scatter_indices)
         gone = (*axes.inserted_window_dims, *axes.input_batching_dims)
         need_axes("axes of the operand", gone, len(shape))
         need_axes("scatter_dims_to_operand_dims", axes.scatter_dims_to_operand_dims, len(shape))
@@ -213,9 +216,9 @@ class ScatterOp(PureOp):
                 a > b for a, b in zip(window, kept, strict=True)
             ):
                 raise VerifyException(f"update {i} has shape {list(own)}, which does not fit")
-        check_scalars(
-            "update_computation", self.update_computation, 2 * len(self.inputs), self.made
-        )
+        elements = [element_of(each) for each in self.made]
+        pairs = [*self.inputs, *self.updates]
+        check_scalars("update_computation", self.update_computation, pairs, elements)
 
 
 @irdl_op_definition
@@ -249,6 +252,7 @@ class DynamicSliceOp(PureOp):
                 raise VerifyException(f"axis {i}: a slice of {size} of {n}")
         for i, value in enumerate(self.start_indices):
             need_shape(f"start index {i}", value, ())
+            need_integers(f"start index {i}", value)
         need_shape("the result", self.result, sizes)
         need_same_element("the result", self.result, self.operand)
 
@@ -283,6 +287,7 @@ class DynamicUpdateSliceOp(PureOp):
             raise VerifyException(f"update of {list(own)} into {list(shape)}")
         for i, value in enumerate(self.start_indices):
             need_shape(f"start index {i}", value, ())
+            need_integers(f"start index {i}", value)
         need_same_element("update", self.update, self.operand)
         need_shape("the result", self.result, shape)
         need_same_element("the result", self.result, self.operand)

@@ -6,7 +6,7 @@ from abc import ABC
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType, i1
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     SameVariadicOperandSize,
     irdl_op_definition,
@@ -29,31 +29,35 @@ from .base import (
     integers_of,
     need_axes,
     need_length,
+    need_same_element,
     need_shape,
     pairs_of,
 )
 
 
-def check_scalars(what: str, region: Region, arguments: int, results: Sequence[SSAValue]) -> None:
+def check_scalars(
+    what: str, region: Region, arguments: Sequence[SSAValue], results: Sequence[Attribute]
+) -> None:
     """Raise VerifyException unless a region is one block on tensors without axes.
 
     Args:
         what: the region in messages.
-        arguments: how many it takes.
-        results: values whose elements it returns.
+        arguments: values whose elements it takes.
+        results: the types of the elements that it returns.
     """
     block = _only_block(what, region)
-    need_length(f"the arguments of {what}", block.args, arguments)
-    for argument in block.args:
-        need_shape(f"an argument of {what}", argument, ())
+    need_length(f"the arguments of {what}", block.args, len(arguments))
+    for i, (argument, given) in enumerate(zip(block.args, arguments, strict=True)):
+        need_shape(f"argument {i} of {what}", argument, ())
+        need_same_element(f"argument {i} of {what}", argument, given)
     end = block.last_op
     if not isinstance(end, ReturnOp):
         raise VerifyException(f"{what} ends without stablehlo.return")
     need_length(f"the results of {what}", end.values, len(results))
-    for made, result in zip(end.values, results, strict=True):
+    for made, element in zip(end.values, results, strict=True):
         need_shape(f"a result of {what}", made, ())
-        if element_of(made) != element_of(result):
-            raise VerifyException(f"{what} returns {element_of(made)}; need {element_of(result)}")
+        if element_of(made) != element:
+            raise VerifyException(f"{what} returns {element_of(made)}; need {element}")
 
 
 def _only_block(what: str, region: Region) -> Block:
@@ -89,7 +93,9 @@ class MergingOp(PureOp, ABC):
             need_shape(f"tensor {i}", value, shape_of(self.inputs[0]))
         for i, value in enumerate(self.init_values):
             need_shape(f"first value {i}", value, ())
-        check_scalars("body", self.body, 2 * len(self.inputs), self.made)
+            need_same_element(f"first value {i}", value, self.inputs[i])
+        elements = [element_of(each) for each in self.made]
+        check_scalars("body", self.body, [*self.inputs, *self.inputs], elements)
 
 
 @irdl_op_definition
@@ -272,12 +278,10 @@ class SelectAndScatterOp(PureOp):
         need_shape("source", self.source, sizes)
         need_shape("init_value", self.init_value, ())
         need_shape("the result", self.result, shape)
-        for each in (self.select, self.scatter):
-            need_length("the arguments of a region", _only_block("a region", each).args, 2)
-        check_scalars("scatter", self.scatter, 2, [self.result])
-        end = self.select.block.last_op
-        if not isinstance(end, ReturnOp) or len(end.values) != 1 or element_of(end.values[0]) != i1:
-            raise VerifyException("select returns no truth value")
+        for what, value in (("init_value", self.init_value), ("the result", self.result)):
+            need_same_element(what, value, self.source)
+        check_scalars("select", self.select, [self.operand] * 2, [i1])
+        check_scalars("scatter", self.scatter, [self.source] * 2, [element_of(self.result)])
 
 
 @irdl_op_definition
@@ -307,7 +311,7 @@ class MapOp(PureOp):
         super().verify_()
         for i, value in enumerate(self.inputs):
             need_shape(f"tensor {i}", value, shape_of(self.result))
-        check_scalars("computation", self.computation, len(self.inputs), [self.result])
+        check_scalars("computation", self.computation, self.inputs, [element_of(self.result)])
 
 
 @irdl_op_definition
@@ -358,11 +362,8 @@ class SortOp(PureOp):
             need_shape(f"tensor {i}", value, shape)
             if value.type != made.type:
                 raise VerifyException(f"result {i} is {made.type}; need {value.type}")
-        block = _only_block("comparator", self.comparator)
-        need_length("the arguments of comparator", block.args, 2 * len(self.inputs))
-        end = block.last_op
-        if not isinstance(end, ReturnOp) or len(end.values) != 1 or element_of(end.values[0]) != i1:
-            raise VerifyException("comparator returns no truth value")
+        pairs = [each for value in self.inputs for each in (value, value)]
+        check_scalars("comparator", self.comparator, pairs, [i1])
 
 
 REDUCTIONS = (ReduceOp, ReduceWindowOp, SelectAndScatterOp, MapOp, SortOp)

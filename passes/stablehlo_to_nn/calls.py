@@ -5,28 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import func
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects import stablehlo
 from .conversion import Lower, ToNn
 
 
 def _call(op: func.CallOp, new: ToNn) -> Sequence[SSAValue]:
-    return inlined(new, op.callee.string_value(), new.operands(op))
+    return inlined(new, op.callee.string_value(), op)
 
 
 def _composite(op: stablehlo.CompositeOp, new: ToNn) -> Sequence[SSAValue]:
-    return inlined(new, op.decomposition.string_value(), new.operands(op))
+    return inlined(new, op.decomposition.string_value(), op)
 
 
-def inlined(new: ToNn, name: str, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-    """The results of a function, whose operations are lowered into the present block."""
+def inlined(new: ToNn, name: str, op: Operation) -> list[SSAValue]:
+    """The results of a function, whose operations are lowered into the present block.
+
+    Args:
+        op: what calls it.
+    """
     with new.called(name) as function:
-        block = function.body.block
-        given, taken = [each.type for each in arguments], [each.type for each in block.args]
-        if given != taken:
-            raise new.bad(f"@{name} takes ({', '.join(map(str, taken))})")
-        return new.lower_block(block, arguments)
+        type_ = function.function_type
+        for does, values, types in (
+            ("takes", op.operands, type_.inputs),
+            ("returns", op.results, type_.outputs),
+        ):
+            if [each.type for each in values] != list(types):
+                raise new.bad(f"@{name} {does} ({', '.join(map(str, types))})")
+        return new.lower_block(function.body.block, new.operands(op))
 
 
 TABLE: Mapping[str, Lower] = {

@@ -352,9 +352,11 @@ class ToNn(Conversion):
         around = self._around
         self._around = self._location(self.source)
         self._calls.append(name)
-        yield found
-        self._calls.pop()
-        self._around = around
+        try:
+            yield found
+        finally:
+            self._calls.pop()
+            self._around = around
 
 
 class RegionInProgress:

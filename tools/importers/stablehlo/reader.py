@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ArrayAttr, Builtin, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, Builtin, DenseIntOrFPElementsAttr, StringAttr
 from xdsl.dialects.func import Func, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation
 
@@ -144,6 +144,7 @@ def _tidy(module: ModuleOp, where: str) -> FuncOp:
     module.attributes.clear()
     module.properties.clear()
     for each in functions:
+        _check_body(each, where)
         arguments = [_said(value.location) for value in each.body.block.args]
         results = _result_names(each)
         if each is main:
@@ -161,8 +162,8 @@ def _tidy(module: ModuleOp, where: str) -> FuncOp:
     for each in functions:
         each.location = named(each.sym_name.data)
         end = each.body.block.last_op
-        if isinstance(end, ReturnOp):
-            end.location = each.location
+        assert end is not None
+        end.location = each.location
     _hold_large_constants(module)
     return main
 
@@ -179,9 +180,17 @@ def _entry(functions: Sequence[FuncOp], where: str) -> FuncOp:
         if each.sym_visibility is None or each.sym_visibility.data == "public"
     ]
     found = named_so or public
-    if len(found) != 1 or not found[0].body.blocks:
+    if len(found) != 1:
         raise InputError(f"{where}: need a function @{ENTRY}, or one function that is not private")
     return found[0]
+
+
+def _check_body(function: FuncOp, where: str) -> None:
+    """Raise InputError unless a function has one block, which ends with func.return."""
+    blocks = tuple(function.body.blocks)
+    if len(blocks) != 1 or not isinstance(blocks[0].last_op, ReturnOp):
+        name = function.sym_name.data
+        raise InputError(f"{where}: @{name}: need one block, which ends with func.return")
 
 
 def _said(location: Any) -> str:
@@ -208,7 +217,7 @@ def _set_names(function: FuncOp, attribute: str, names: Sequence[str], default: 
 def _hold_large_constants(module: ModuleOp) -> None:
     """Let blobs hold large constants, so that dumps and comparisons do not write them out."""
     for op in module.walk():
-        if isinstance(op, stablehlo.ConstantOp) and not isinstance(op.value, BlobAttr):
+        if isinstance(op, stablehlo.ConstantOp) and isinstance(op.value, DenseIntOrFPElementsAttr):
             try:
                 array = op.array
             except ValueError:

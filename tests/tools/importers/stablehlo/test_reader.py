@@ -94,6 +94,77 @@ def test_a_broken_operation_is_refused_with_its_line(net: Path):
         compile_model(net, target="tiny:4", cache=False)
 
 
+def program(body: str, *, more: str = "") -> str:
+    """A program of four floats."""
+    type_ = "tensor<4xf32>"
+    head = f'<{{function_type = ({type_}) -> {type_}, sym_name = "main"}}>'
+    return f"""
+        "builtin.module"() ({{
+          "func.func"() {head} ({{
+            ^bb0(%a: {type_}):
+              {body}
+          }}) : () -> ()
+          {more}
+        }}) : () -> ()
+    """
+
+
+RETURN = '"func.return"(%a) : (tensor<4xf32>) -> ()'
+TWO_BLOCKS = f"""
+    {RETURN}
+    ^bb1(%b: tensor<4xf32>):
+      "func.return"(%b) : (tensor<4xf32>) -> ()
+"""
+OUTSIDE = """
+    "func.func"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "outside",
+      sym_visibility = "private"}> ({}) : () -> ()
+"""
+
+
+def over_regions(arguments: str) -> str:
+    """A sum of four floats, by a region of other arguments."""
+    one = "tensor<f32>"
+    return f"""
+        %c = "stablehlo.constant"() <{{value = dense<0.0> : {one}}}> : () -> {one}
+        %0 = "stablehlo.reduce"(%a, %c) <{{dimensions = array<i64: 0>}}> ({{
+          ^bb0(%x: {arguments}, %y: {arguments}):
+            "stablehlo.return"(%c) : ({one}) -> ()
+        }}) : (tensor<4xf32>, {one}) -> {one}
+        {RETURN}
+    """
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (program(RETURN, more=OUTSIDE), "@outside has no body"),
+        (program(TWO_BLOCKS), "@main: need one block"),
+        (program('"stablehlo.return"(%a) : (tensor<4xf32>) -> ()'), "@main: need one block"),
+        (program(over_regions("tensor<i32>")), "argument 0 of body has elements i32; need f32"),
+        (program(over_regions("f32")), "type f32; need a tensor"),
+        (
+            program(
+                '%0 = "stablehlo.constant"() <{value = dense_resource<x> : tensor<4xf32>}> : () '
+                f"-> tensor<4xf32> {RETURN}"
+            ),
+            "need dense<...> or a blob",
+        ),
+    ],
+    ids=[
+        "without a body",
+        "two blocks",
+        "without func.return",
+        "other elements",
+        "no tensor",
+        "no numbers",
+    ],
+)
+def test_a_damaged_program_is_refused(net: Path, text: str, reason: str):
+    net.write_text(text)
+    with pytest.raises(InputError, match=reason):
+        compile_model(net, target="tiny:4", cache=False)
+
+
 def test_a_program_runs_and_is_dumped_as_it_was_read(net: Path, tmp_path: Path):
     dump = tmp_path / "stages"
     exe = compile_model(net, target="tiny:4", dump_ir=dump)
