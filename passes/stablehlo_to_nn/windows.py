@@ -62,7 +62,7 @@ def padded(
     if not any(low) and not any(between) and all(a >= b for a, b in zip(own, shape, strict=True)):
         return new.add(nn.SliceOp(value, [0] * rank, [1] * rank, shape))
     number = new.splat(fill)
-    if number is not None and number == number and nn.element_of(value) != i1:
+    if number is not None and _is_exact(number) and nn.element_of(value) != i1:
         return _filled(new, value, number, low, between, shape)
     if 0 in own:
         return new.expand(fill, shape)
@@ -74,6 +74,11 @@ def padded(
     placed = new.cast(_filled(new, wide, 0, low, between, shape), kind)
     there = new.add(nn.GreaterOp(mask, new.number(0, mask)))
     return new.add(nn.SelectOp(there, placed, fill))
+
+
+def _is_exact(number: float) -> bool:
+    """Whether a number that nn fills with, which is a float, stays the same. NaN does not."""
+    return float(number) == number
 
 
 def _filled(
@@ -128,9 +133,12 @@ def _pooled(
         begin, fill = None, identity_of(combiner, nn.element_of(wide))
     else:
         number = new.splat(first)
-        if number is None or number != number:
+        if number is None:
             return None
-        begin, fill = new.cast(first, nn.element_of(wide)), float(number)
+        begin, fill = new.cast(first, nn.element_of(wide)), number
+    is_filled = any(map(any, op.pads)) or max(op.dilations, default=1) > 1
+    if is_filled and not _is_exact(fill):
+        return None
     made = pooled(
         new, wide, combiner, fill, op.window, op.strides, op.dilations, op.reaches, op.pads
     )

@@ -1,4 +1,6 @@
+import numpy as np
 import pytest
+from lowered_stablehlo import number, results_of
 
 from abele.ir.support.errors import InputError
 from abele.ir.text import parse_module, print_module
@@ -84,6 +86,38 @@ def test_a_function_that_calls_itself_is_refused():
     """
     with pytest.raises(InputError, match="@again calls itself"):
         lowered(body, arguments="%x: tensor<4xf32>", result="tensor<4xf32>", more=more)
+
+
+def test_a_composite_returns_what_its_function_does():
+    body = """
+        %0 = "stablehlo.composite"(%x) <{name = "a.b", decomposition = @twice}>
+            : (tensor<4xf32>) -> tensor<4xi32>
+        func.return %0 : tensor<4xi32>
+    """
+    with pytest.raises(InputError, match=r"@twice returns \(tensor<4xf32>\)"):
+        lowered(body, arguments="%x: tensor<4xf32>", result="tensor<4xi32>", more=CALLS)
+
+
+def test_a_pad_keeps_all_digits_of_its_number():
+    # No float64 is this number.
+    fill = 2**62 + 1
+    body = f"""
+        {number("f", str(fill), "i64")}
+        %0 = "stablehlo.pad"(%x, %f) <{{edge_padding_low = array<i64: 1>,
+            edge_padding_high = array<i64: 0>, interior_padding = array<i64: 0>}}>
+            : (tensor<3xi64>, tensor<i64>) -> tensor<4xi64>
+        %1 = "stablehlo.reduce_window"(%x, %f) <{{window_dimensions = array<i64: 2>,
+            padding = dense<[[1, 0]]> : tensor<1x2xi64>}}> ({{
+          ^bb0(%a: tensor<i64>, %b: tensor<i64>):
+            %c = "stablehlo.minimum"(%a, %b) : (tensor<i64>, tensor<i64>) -> tensor<i64>
+            "stablehlo.return"(%c) : (tensor<i64>) -> ()
+        }}) : (tensor<3xi64>, tensor<i64>) -> tensor<3xi64>
+        func.return %0, %1 : tensor<4xi64>, tensor<3xi64>
+    """
+    x = np.array([2**63 - 2, 2**62 - 1, 2**63 - 3])
+    padded, least = results_of(body, "%x: tensor<3xi64>", "tensor<4xi64>, tensor<3xi64>", x)
+    assert padded.tolist() == [fill, *x.tolist()]
+    assert least.tolist() == [fill, 2**62 - 1, 2**62 - 1]
 
 
 def test_one_message_names_all_that_nothing_replaces():
