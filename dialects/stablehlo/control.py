@@ -56,8 +56,8 @@ class BranchingOp(StablehloOp, ABC):
         """Check also what the regions return."""
         super().verify_()
         for i, region in enumerate(self.regions):
-            need_length(f"the arguments of region {i}", region.block.args, 0)
             _check_returns(f"region {i}", region, [each.type for each in self.made])
+            need_length(f"the arguments of region {i}", region.block.args, 0)
 
 
 @irdl_op_definition

@@ -102,6 +102,7 @@ def program(body: str, *, more: str = "") -> str:
         "builtin.module"() ({{
           "func.func"() {head} ({{
             ^bb0(%a: {type_}):
+              %b = "stablehlo.abs"(%a) : ({type_}) -> {type_}
               {body}
           }}) : () -> ()
           {more}
@@ -112,8 +113,8 @@ def program(body: str, *, more: str = "") -> str:
 RETURN = '"func.return"(%a) : (tensor<4xf32>) -> ()'
 TWO_BLOCKS = f"""
     {RETURN}
-    ^bb1(%b: tensor<4xf32>):
-      "func.return"(%b) : (tensor<4xf32>) -> ()
+    ^bb1(%d: tensor<4xf32>):
+      "func.return"(%d) : (tensor<4xf32>) -> ()
 """
 OUTSIDE = """
     "func.func"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "outside",
@@ -137,7 +138,7 @@ def over_regions(arguments: str) -> str:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (program(RETURN, more=OUTSIDE), "@outside has no body"),
+        (program(RETURN, more=OUTSIDE), "@outside: need one block"),
         (program(TWO_BLOCKS), "@main: need one block"),
         (program('"stablehlo.return"(%a) : (tensor<4xf32>) -> ()'), "@main: need one block"),
         (program(over_regions("tensor<i32>")), "argument 0 of body has elements i32; need f32"),
