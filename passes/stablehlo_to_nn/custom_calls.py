@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, SymbolRefAttr, i1
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import nn, stablehlo
@@ -49,7 +49,11 @@ def _approximate_top_k(op: stablehlo.CustomCallOp, new: ToNn) -> Sequence[SSAVal
     kept = tuple(n if i == along else m for i, (n, m) in enumerate(zip(made, shape, strict=True)))
     if not 0 <= along < len(shape) or made != kept or made[along] > shape[along]:
         raise new.bad(f"elements of {list(made)} along axis {along} of {list(shape)}")
+    pairs = [nn.tensor((), nn.element_of(each)) for each in op.inputs[:count] for _ in range(2)]
     with new.called(name) as comparison:
+        type_ = comparison.function_type
+        if [*type_.inputs, *type_.outputs] != [*pairs, nn.tensor((), i1)]:
+            raise new.bad(f"@{name} is {type_}, which compares no two elements of each operand")
         found = sorted_by(new, operands[:count], along, comparison.body)
     return [new.box(each, [0] * len(made), made) for each in found]
 

@@ -55,5 +55,7 @@ TABLE: Mapping[str, Lower] = {
 """What lowers each operation, by name: a function that adds operations of nn for it, and returns
 the values of nn that its results are."""
 
-ON_ELEMENTS = frozenset({*elementwise.TABLE, "stablehlo.constant", "func.call", "stablehlo.return"})
+ON_ELEMENTS = frozenset(
+    {*elementwise.TABLE, "stablehlo.constant", "func.call", "func.return", "stablehlo.return"}
+)
 """The operations that regions on single elements may have, to be lowered for whole tensors."""

@@ -45,14 +45,20 @@ def approximate(direction: str, count: int = 2, axis: int = 1) -> str:
     )
 
 
-@pytest.mark.parametrize("direction", ["GT", "LT"])
+@pytest.mark.parametrize("direction", ["GT", "LT", "GE", "LE"])
 def test_approximate_largest_elements_are_the_largest(direction: str) -> None:
     given = np.array([[3, -1, 4, 1, -5], [2, 6, -5, 3, 5]], np.float32)
     outer = "tensor<2x2xf32>, tensor<2x2xi32>"
     values, indices = results_of(approximate(direction), f"%x: {X}", outer, given)
-    order = np.argsort(given if direction == "LT" else -given, axis=1)[:, :2]
+    order = np.argsort(given if direction[0] == "L" else -given, axis=1)[:, :2]
     np.testing.assert_array_equal(indices, order)
     np.testing.assert_array_equal(values, np.take_along_axis(given, order, 1))
+
+
+def test_a_comparison_of_other_elements_is_refused() -> None:
+    body = approximate("GT").replace("%d: tensor<i32>", "%d: tensor<f32>")
+    with pytest.raises(InputError, match="@before is .* compares no two elements"):
+        lowered(body, f"%x: {X}", "tensor<2x2xf32>, tensor<2x2xi32>")
 
 
 @pytest.mark.parametrize(
