@@ -246,7 +246,7 @@ def _one_by_one(
     return [new.expand(each, shape) for each in made]
 
 
-# Gradients of maxima under windows
+# Elements that windows select
 
 
 def _select_and_scatter(op: stablehlo.SelectAndScatterOp, new: ToNn) -> Sequence[SSAValue]:
