@@ -60,7 +60,7 @@ def gather(op: stablehlo.GatherOp, operands: Arrays) -> Array:
     batch = starts.shape[:-1]
     if not value.ndim:
         return np.broadcast_to(value, batch)
-    within = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"))
+    within = np.indices(sizes)
     found = value[
         tuple(
             starts[..., a].reshape(*batch, *[1] * value.ndim) + within[a] for a in range(value.ndim)
@@ -94,10 +94,9 @@ def scatter(op: stablehlo.ScatterOp, operands: Arrays, merge: Merge) -> list[Arr
     sizes = [1 if a in gone else next(inner) for a in range(len(shape))]
     fits = ((starts >= 0) & (starts + sizes <= shape)).all(-1)
     batch = starts.shape[:-1]
-    within = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij")) if shape else None
+    within = np.indices(sizes)
     at = np.zeros((*batch, *sizes), np.int64)
     for a, n in enumerate(shape):
-        assert within is not None
         at = at * n + starts[..., a].reshape(*batch, *[1] * len(shape)) + within[a]
     given = [each.reshape(at.shape)[fits].ravel() for each in rows]
     found = merged_at([each.ravel() for each in made], at[fits].ravel(), given, merge)
