@@ -60,7 +60,7 @@ def gather(op: stablehlo.GatherOp, operands: Arrays) -> Array:
     batch = starts.shape[:-1]
     if not value.ndim:
         return np.broadcast_to(value, batch)
-    within = np.indices(sizes)
+    within: Array = np.indices(sizes)
     found = value[
         tuple(
             starts[..., a].reshape(*batch, *[1] * value.ndim) + within[a] for a in range(value.ndim)
@@ -94,7 +94,7 @@ def scatter(op: stablehlo.ScatterOp, operands: Arrays, merge: Merge) -> list[Arr
     sizes = [1 if a in gone else next(inner) for a in range(len(shape))]
     fits = ((starts >= 0) & (starts + sizes <= shape)).all(-1)
     batch = starts.shape[:-1]
-    within = np.indices(sizes)
+    within: Array = np.indices(sizes)
     at = np.zeros((*batch, *sizes), np.int64)
     for a, n in enumerate(shape):
         at = at * n + starts[..., a].reshape(*batch, *[1] * len(shape)) + within[a]
