@@ -60,7 +60,7 @@ def gather(op: stablehlo.GatherOp, operands: Arrays) -> Array:
     batch = starts.shape[:-1]
     if not value.ndim:
         return np.broadcast_to(value, batch)
-    within: Array = np.indices(sizes)
+    within: Array = np.indices(tuple(sizes))
     found = value[
         tuple(
             starts[..., a].reshape(*batch, *[1] * value.ndim) + within[a] for a in range(value.ndim)
