@@ -41,10 +41,9 @@ def _image(layer: Layer, fields: Fields, default: int = 0) -> Shapes:
     channels = 1 if gray or means == 1 else means or COLOURS
     if crop:
         image: OpenShape = (batch, channels, crop, crop)
-    elif fields.integer("new_height") and fields.integer("new_width"):
-        image = (batch, channels, fields.integer("new_height"), fields.integer("new_width"))
     else:
-        image = (batch, FREE, FREE, FREE)
+        sizes = [fields.integer(each, 0, 0) for each in ("new_height", "new_width")]
+        image = (batch, channels, *sizes) if all(sizes) else (batch, FREE, FREE, FREE)
     return [image, (batch,)]
 
 

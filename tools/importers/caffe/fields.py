@@ -7,8 +7,9 @@ otherwise leave the default.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite
 from typing import TypeVar
+
+import numpy as np
 
 from ....ir.support.errors import InputError
 from ....ir.support.suggestions import suggestion
@@ -18,6 +19,9 @@ T = TypeVar("T")
 
 MOST_DIGITS = 20
 """The most characters of an integer. None that fits 64 bits has more."""
+
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest number. Caffe holds all in 32 bits."""
 
 TRUTH = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
 
@@ -105,7 +109,7 @@ class Fields:
         return found
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """A finite number."""
+        """A finite number of 32 bits."""
         word = self._last(name)
         return default if word is None else self._read(name, word, "a finite number", _number)
 
@@ -177,7 +181,7 @@ def _number(text: str) -> float | None:
         found = float("x" if "_" in text else text[:-1] if text[-1:] in "fF" else text)
     except ValueError:
         return None
-    return found if isfinite(found) else None
+    return found if abs(found) <= LARGEST else None
 
 
 def _choice(text: str, names: Sequence[str]) -> str | None:

@@ -45,11 +45,21 @@ def filler(
         raise given.bad("sparse", f"with the filler {kind}; need gaussian")
     if kind == "bilinear" and (len(shape) != 4 or shape[2] != shape[3]):
         raise given.bad("type", f"is bilinear, of a weight of shape {list(shape)}; need a square")
+    if kind in OF_ROWS and not shape:
+        raise given.bad("type", f"is {kind}, of a weight that is one number; need axes")
+    if sparse >= 0 and not shape:
+        raise given.bad("sparse", "of a weight that is one number; need axes")
     make = FILLERS[kind]
     # Errors in numbers belong to reading the file, and drawing to the use of the weight.
     for each in ("value", "min", "max", "mean", "std"):
         _ = given.number(each)
-    return lambda: make(given, shape, np.random.default_rng(crc32(label.encode())))
+
+    def drawn() -> Floats:
+        # The range of a uniform filler may be more than the largest float, as in Caffe.
+        with np.errstate(all="ignore"):
+            return make(given, shape, np.random.default_rng(crc32(label.encode())))
+
+    return drawn
 
 
 def _constant(fields: Fields, shape: Shape, random: np.random.Generator) -> Floats:
@@ -113,3 +123,6 @@ FILLERS: dict[str, Fill] = {
     "positive_unitball": _unit_ball,
 }
 """The fillers by name."""
+
+OF_ROWS = ("xavier", "msra", "positive_unitball")
+"""The fillers that follow from the sizes of axes."""

@@ -201,8 +201,10 @@ class LayerNode(ApplyingNode):
         if any(fields.has(each) for each in pair):
             if rank != len(pair) or fields.has(name):
                 raise fields.bad(pair[0], f"with {rank} spatial axes, or next to {name}")
-            fallback = least if default is None else default
-            found = [fields.integer(each, fallback, least) for each in pair]
+            missing = next((each for each in pair if not fields.has(each)), None)
+            if default is None and missing is not None:
+                raise fields.bad(missing, "missing")
+            found = [fields.integer(each, default or 0, least) for each in pair]
         else:
             found = fields.integers(name, least)
             found = found * rank if len(found) == 1 else found

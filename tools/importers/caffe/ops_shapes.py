@@ -131,6 +131,8 @@ def _arg_max(node: LayerNode) -> Sequence[Value]:
     fields, value = node.layer.settings("argmax_param"), node[0]
     shape, count = nn.shape_of(value), fields.integer("top_k", 1, 1)
     has_axis, element = fields.has("axis"), nn.element_of(value)
+    if not shape:
+        raise node.bad("the bottom is one number; need axes")
     if has_axis:
         axis = node.along(fields, 0)
     else:

@@ -226,6 +226,23 @@ BAD = [
     ('base_lr: 0.1', r"line 1: net: nothing says what is trained"),
     ('base_lr: 0.1\nnet: "../x.prototxt"', r"'\.\./x\.prototxt'; need a path below the model"),
     ('base_lr: 0.1\nnet: "/etc/passwd"', r"need a path below the model's folder"),
+    ('input: "x" input_shape { dim: 2 dim: 3 }\nlayer { name: "a" type: "PReLU" bottom: "x" '
+     'top: "z"\nprelu_param { channel_shared: true filler { type: "xavier" } } }',
+     r"layer 'a': line 3: type: is xavier, of a weight that is one number; need axes"),
+    ('input: "x" input_shape { dim: 2 dim: 3 }\nlayer { name: "a" type: "Scale" bottom: "x" '
+     'top: "z"\nscale_param { num_axes: 0 filler { type: "gaussian" sparse: 2 } } }',
+     r"layer 'a': line 3: sparse: of a weight that is one number; need axes"),
+    ('input: "x" input_shape { dim: 2 dim: 3 }\nlayer { name: "a" type: "ELU" bottom: "x" '
+     'top: "z"\nelu_param { alpha: 1e39 } }',
+     r"layer 'a': line 3: alpha is '1e39'; need a finite number"),
+    ('input: "x" input_shape { }\nlayer { name: "a" type: "ArgMax" bottom: "x" top: "z" }',
+     r"layer 'a' \(ArgMax, line 2\): the bottom is one number; need axes"),
+    ('input: "x" input_shape { dim: 1 dim: 2 dim: 6 dim: 6 }\nlayer { name: "a" type: "Pooling" '
+     'bottom: "x" top: "z"\npooling_param { kernel_h: 3 } }',
+     r"layer 'a': line 3: kernel_w: missing"),
+    ('layer { name: "d" type: "ImageData" top: "x"\nimage_data_param { new_height: -3 '
+     'new_width: 4 } }\nlayer { name: "a" type: "ReLU" bottom: "x" top: "z" }',
+     r"layer 'd': line 2: new_height: is -3; need 0 or more"),
 ]  # fmt: skip
 
 
