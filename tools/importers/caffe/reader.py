@@ -130,25 +130,19 @@ class _Import:
                 for each in shapes_of_data(layer)
             ),
         ]
-        readers = {name for layer, _ in self.computing for name in layer.bottoms}
+        readers: dict[str, list[tuple[str, int]]] = {}
+        for layer, _ in self.computing:
+            for index, bottom in enumerate(layer.bottoms):
+                readers.setdefault(bottom, []).append((layer.type, index))
         found: dict[str, InputSignature] = {}
         for name, shape in every:
             if name in found:
                 raise self.bad(f"two layers give data {name[:60]!r}; need one")
             if name in readers:
-                dtype = I32 if self.is_label(name) else F32
-                found[name] = InputSignature(name, shape, dtype)
+                # A label: every layer that reads it takes it for integers.
+                is_label = all(index in LABELS.get(type_, ()) for type_, index in readers[name])
+                found[name] = InputSignature(name, shape, I32 if is_label else F32)
         return list(found.values())
-
-    def is_label(self, name: str) -> bool:
-        """Whether all layers that read a blob take it for integers."""
-        places = [
-            (layer.type, index)
-            for layer, _ in self.computing
-            for index, bottom in enumerate(layer.bottoms)
-            if bottom == name
-        ]
-        return all(index in LABELS.get(type_, ()) for type_, index in places)
 
     def sizes(self) -> Sizes:
         """The sizes of the inputs, as far as they are given."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -117,15 +118,16 @@ class _Import:
         names = [taken.unique(each.name or each.operator) for each in symbol.nodes]
         scope = Scope(graph, check=reading.check)
         made = cls(symbol, reading, scope, arrays, names, _needed(symbol), {})
+        weights = made.weights()
         for index in made.variables():
             node = symbol.nodes[index]
-            if index in made.weights() or node.name in arrays:
+            if index in weights or node.name in arrays:
                 scope.variables[index] = Variable(node, arrays.get(node.name))
         known = bound_values(reading.place, made.signatures(), reading.values)
         made.given = {name: Known.of(name, array) for name, array in known.items()}
         return made
 
-    @property
+    @cached_property
     def computing(self) -> list[int]:
         """The nodes that compute what is needed, in order."""
         return [i for i in sorted(self.needed) if self.symbol.nodes[i].operator != VARIABLE]
@@ -153,14 +155,14 @@ class _Import:
             if i not in self.scope.variables
         ]
 
-    def readers(self, index: int) -> list[tuple[SymbolNode, int]]:
-        """The nodes that read a variable, and the place of the operand."""
-        return [
-            (self.symbol.nodes[i], place)
-            for i in self.computing
-            for place, (node, _) in enumerate(self.symbol.nodes[i].inputs)
-            if node == index
-        ]
+    @cached_property
+    def readers(self) -> Mapping[int, Sequence[tuple[SymbolNode, int]]]:
+        """The nodes that read each node, and the place of the operand."""
+        found: dict[int, list[tuple[SymbolNode, int]]] = {}
+        for i in self.computing:
+            for place, (node, _) in enumerate(self.symbol.nodes[i].inputs):
+                found.setdefault(node, []).append((self.symbol.nodes[i], place))
+        return found
 
     def shape(self, index: int) -> OpenShape:
         """The shape of an input: as `__shape__` says, in which 0 is free; or as many free axes as
@@ -174,7 +176,7 @@ class _Import:
                 if any(n < -1 for n in sizes):
                     raise scope.wrong(name, "need sizes of 0 or more")
                 return tuple("" if n in (0, -1) else n for n in sizes)
-        for reader, _ in self.readers(index):
+        for reader, _ in self.readers.get(index, ()):
             if reader.operator in SPATIAL and "kernel" in reader.attributes:
                 of_reader = MxNode(reader, reader.name, self.scope)
                 free: list[int | str] = [""] * (len(of_reader.integers("kernel")) + 2)
@@ -190,7 +192,8 @@ class _Import:
 
     def dtype(self, index: int) -> np.dtype[Any]:
         """The element type of an input: integers for what is looked up, and f32."""
-        looks_up = [(r.operator, place) == ("Embedding", 0) for r, place in self.readers(index)]
+        readers = self.readers.get(index, ())
+        looks_up = [(reader.operator, place) == ("Embedding", 0) for reader, place in readers]
         return np.dtype(np.int32) if looks_up and all(looks_up) else F32
 
     def sizes(self) -> Sizes:

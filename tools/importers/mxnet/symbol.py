@@ -27,6 +27,10 @@ OUTER = re.compile(r"__(\w+)__|(?:.*_)?(lr_mult|wd_mult|ctx_group|init|force_mir
 """The attributes that say nothing of what an operator computes."""
 
 
+GAP = re.compile(r"[\s,]*")
+"""What stands between two nodes."""
+
+
 @dataclass(frozen=True)
 class SymbolNode:
     """A node of a graph.
@@ -92,7 +96,7 @@ def _lines(text: str, tree: Any) -> list[int]:
     at = begin.end() if begin else len(text)
     line, counted = 1, 0
     while True:
-        more = re.compile(r"[\s,]*").match(text, at)
+        more = GAP.match(text, at)
         assert more is not None, "the pattern matches nothing, too"
         at = more.end()
         if at >= len(text) or text[at] != "{":
