@@ -27,6 +27,9 @@ LAYER, OLD_LAYER = 100, 2
 PARTS = {LAYER: (1, 2, 7), OLD_LAYER: (4, 5, 6)}
 """The fields of a layer that hold its name, its type and its blobs."""
 
+PARAMETERS = {LAYER: 6, OLD_LAYER: 1001}
+"""The field of a layer that holds the names of its weights: messages, or the names themselves."""
+
 OLD_TYPE_NUMBERS = dict(OLD_TYPES.values())
 """The types of layers, by their number in `layers`."""
 
@@ -49,11 +52,21 @@ def part_of_state(type_: str, index: int) -> str:
 
 @dataclass
 class LayerBlobs:
-    """The blobs of a layer."""
+    """The blobs of a layer.
+
+    Attributes:
+        names: of its weights, in the order of the blobs; "" for one without a name of its own.
+    """
 
     name: str = ""
     type: str = ""
     blobs: list[Array] = field(default_factory=list[Array])
+    names: list[str] = field(default_factory=list[str])
+
+    def state(self, index: int) -> str:
+        """The name of the state that a blob is the value of."""
+        own = self.names[index] if index < len(self.names) else ""
+        return own or f"{self.name}.{part_of_state(self.type, index)}"
 
 
 def read_blobs(path: Path) -> dict[str, LayerBlobs]:
@@ -86,7 +99,7 @@ def states_in(path: Path) -> dict[str, Array]:
     Raises InputError for a damaged file.
     """
     return {
-        f"{layer.name}.{part_of_state(layer.type, index)}": array
+        layer.state(index): array
         for layer in read_blobs(path).values()
         for index, array in enumerate(_as_states(layer))
     }
@@ -135,6 +148,8 @@ def _layer(data: memoryview, form: int) -> LayerBlobs:
             found.name = bytes(value).decode()
         elif kind == BYTES and number == type_ and form == LAYER:
             found.type = bytes(value).decode()
+        elif kind == BYTES and number == PARAMETERS[form]:
+            found.names.append(bytes(value).decode() if form == OLD_LAYER else _name(value))
         elif kind == BYTES and number == blobs:
             try:
                 found.blobs.append(_blob(value))
@@ -144,6 +159,16 @@ def _layer(data: memoryview, form: int) -> LayerBlobs:
                 ) from None
         elif form == OLD_LAYER and number == 1:
             raise ValueError("layers of the form before 2013; upgrade_net_proto_binary converts it")
+    return found
+
+
+def _name(data: memoryview) -> str:
+    """The name in a message ParamSpec; "" if it has none."""
+    found = ""
+    for number, kind, value in fields_in(data):
+        if kind == BYTES and number == 1:
+            assert isinstance(value, memoryview)
+            found = bytes(value).decode()
     return found
 
 
@@ -168,8 +193,8 @@ def _blob(data: memoryview) -> Array:
         elif kind == FIXED32 and number == DATA:
             assert isinstance(value, memoryview)
             loose.append(value)
-    if len(loose) > MOST_LOOSE:
-        raise ValueError(f"{len(loose):,} elements that are not packed; need them packed")
+            if len(loose) > MOST_LOOSE:
+                raise ValueError(f"more than {MOST_LOOSE:,} elements are not packed; pack them")
     elements = _elements(packed, loose)
     if shape is None:
         shape = [old.get(i, 1) for i in OLD_SHAPE] if old else [elements.size]

@@ -45,20 +45,25 @@ def blob(array: Array, *, old: bool = False) -> bytes:
     return field(7, field(1, b"".join(map(varint, array.shape)))) + elements
 
 
-def caffemodel(layers: Iterable[tuple[str, str | int, Sequence[Array]]]) -> bytes:
+def caffemodel(
+    layers: Iterable[tuple[str, str | int, Sequence[Array]]], names: Sequence[str] = ()
+) -> bytes:
     """A file of weights.
 
     Args:
         layers: the name, the type and the blobs of each. A type that is a number makes a layer of
             the form before 2014.
+        names: of the weights of every layer, which the layers share.
     """
     found = field(1, "net")
     for name, type_, arrays in layers:
         if isinstance(type_, int):
             parts = [field(4, name), field(5, type_)]
             parts += [field(6, blob(each, old=True)) for each in arrays]
+            parts += [field(1001, each) for each in names]
             found += field(OLD_LAYER, b"".join(parts))
         else:
             parts = [field(1, name), field(2, type_), *(field(7, blob(each)) for each in arrays)]
+            parts += [field(6, field(1, each)) for each in names]
             found += field(LAYER, b"".join(parts))
     return found

@@ -170,6 +170,14 @@ def test_layers_may_share_a_weight_by_its_name(tmp_path: Path):
     np.testing.assert_array_equal(found["a"], found["b"])
 
 
+@pytest.mark.parametrize("type_", [14, "InnerProduct"])
+def test_weights_of_another_file_are_given_by_their_own_names(tmp_path: Path, type_: int | str):
+    layer = ("ip", type_, [np.ones((2, 3), np.float32), np.zeros(2, np.float32)])
+    path = tmp_path / "tuned.caffemodel"
+    path.write_bytes(caffemodel([layer, ("twin", *layer[1:])], ["w", ""]))
+    assert states_in(path).keys() == {"w", "ip.bias", "twin.bias"}
+
+
 def test_list_ops_names_all_that_is_missing_with_lines(tmp_path: Path):
     path = tmp_path / "net.prototxt"
     path.write_text(
