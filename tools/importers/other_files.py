@@ -31,8 +31,8 @@ EXPORTS: Mapping[str, tuple[str, str]] = {
         "onnxruntime's form of an ONNX model; take the .onnx file that it was made from",
         "",
     ),
-    ".pkl": ("a pickle, which may run any code; if it is a model of scikit-learn", PICKLE),
-    ".joblib": ("a pickle, which may run any code; if it is a model of scikit-learn", PICKLE),
+    ".pkl": ("a pickle, which may run any code; models of scikit-learn have an export", PICKLE),
+    ".joblib": ("a pickle, which may run any code; models of scikit-learn have an export", PICKLE),
 }
 """For each suffix, what such a file is, and the line that exports its model, "" for none."""
 
@@ -51,4 +51,6 @@ def how_to_export(path: str) -> str:
         line = line.format(path=path)
     if not what:
         return ""
-    return f"{what}, which abele does not read" + (f"; export it: {line}" if line else "")
+    kind, _, hint = what.partition("; ")
+    export = f"export it: {line}" if line else ""
+    return "; ".join(filter(None, [f"{kind}, which abele does not read", hint, export]))

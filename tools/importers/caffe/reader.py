@@ -44,6 +44,9 @@ SECTIONS: Mapping[str, Mapping[str, Importer]] = {
 IMPORTERS: dict[str, Importer] = {k: v for each in SECTIONS.values() for k, v in each.items()}
 """The importers of layers, by type. Layers that give data have none."""
 
+SHOWN = 3
+"""The number of names that a message lists."""
+
 LOSS = "loss"
 """The name of the output that training minimises."""
 
@@ -216,9 +219,23 @@ class _Import:
             outputs = [(LOSS, self._objective())]
         if not outputs:
             raise self.bad("no layer computes anything in this phase")
+        self.check_weights()
         module = graph.module(outputs)
         self.files.ask_training(module, self.scope, has_loss=bool(self.losses) and graph.training)
         return module
+
+    def check_weights(self) -> None:
+        """Raise InputError if the files of weights have no layer of the network.
+
+        Some layers may have none, as those that fine-tuning adds: they have their fillers' values.
+        """
+        stored, own = self.scope.stored, {layer.name for layer, _ in self.computing}
+        if self.scope.bytes and stored and not stored.keys() & own:
+            shown = ", ".join(repr(name[:60]) for name in list(stored)[:SHOWN])
+            raise self.bad(
+                f"{', '.join(self.files.weights)} has weights of {shown}, which are no layers of "
+                "this network; need weights of some of its layers"
+            )
 
     def _objective(self) -> Value:
         """The sum of all losses, each times its weight, without axes."""

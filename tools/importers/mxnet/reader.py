@@ -26,7 +26,7 @@ from ..errors import UnsupportedError
 from ..front_end import OpenShape, OpenShapes, Reading
 from ..onnx.node import GraphScope
 from ..uses import Use, Used, gathered, several_refused
-from .files import stored
+from .files import stored, weights_beside
 from .ops_elementwise import ELEMENTWISE
 from .ops_layers import LAYERS
 from .ops_outputs import LABELLED, OUTPUTS
@@ -59,6 +59,9 @@ WEIGHTS: Mapping[str, tuple[int, ...]] = {
 
 AUXILIARY: Mapping[str, Sequence[str]] = {"BatchNorm": ("moving_mean", "moving_var")}
 """Weights that graphs before 2017 leave out: they are the last operands, called NODE_NAME."""
+
+SHOWN = 3
+"""The number of names that a message lists."""
 
 SPATIAL = ("Convolution", "Deconvolution", "Pooling")
 """Operators whose attribute kernel tells the number of axes of their operand."""
@@ -123,6 +126,13 @@ class _Import:
             node = symbol.nodes[index]
             if index in weights or node.name in arrays:
                 scope.variables[index] = Variable(node, arrays.get(node.name))
+        held = scope.variables.values()
+        if held and arrays and all(each.array is None for each in held):
+            shown = ", ".join(repr(name[:60]) for name in list(arrays)[:SHOWN])
+            raise InputError(
+                f"{reading.place}: {', '.join(weights_beside(path))} has {shown}, which are no "
+                "weights of this graph; need some of its weights"
+            )
         known = bound_values(reading.place, made.signatures(), reading.values)
         made.given = {name: Known.of(name, array) for name, array in known.items()}
         return made

@@ -134,14 +134,24 @@ def _node(tree: Any, index: int, line: int) -> SymbolNode:
     what = f"node {index}" + (f", line {line}" if line else "")
     if not isinstance(name, str) or not isinstance(operator, str) or not operator:
         raise ValueError(f"{what}: its name is {str(name)[:60]!r}, its op {str(operator)[:60]!r}")
+    if not _is_text(name):
+        raise ValueError(f"{what}: its name {name[:60]!r} is no text in UTF-8")
     attributes: dict[str, str] = {}
     for spelling in reversed(SPELLINGS):
-        held: dict[Any, Any] = tree.get(spelling) or {}
+        held: Any = tree.get(spelling) or {}
+        if not isinstance(held, dict):
+            raise ValueError(f"{what}: {spelling} is {str(held)[:60]!r}; need names with texts")
+        held = cast("dict[Any, Any]", held)
         if not all(isinstance(each, str) for pair in held.items() for each in pair):
             raise ValueError(f"{what}: {spelling} has values that are no texts")
         attributes |= held
     inputs = [_entry(each, index, what) for each in tree["inputs"]]
     return SymbolNode(name, operator, inputs, attributes, line)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written. Escapes of JSON may make halves of characters."""
+    return all(not "\ud800" <= each <= "\udfff" for each in name)
 
 
 def _entry(tree: Any, limit: int, what: str) -> tuple[int, int]:

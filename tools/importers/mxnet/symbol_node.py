@@ -264,10 +264,13 @@ class MxNode(ApplyingNode):
             dtype = F32 if array is None else array.dtype
             scope.bytes[name] = prod(shape) * dtype.itemsize
             scope.check(scope.bytes)
-            fill = _initial(variable.node, tuple(shape), default)
-            rate, decay = (_factor(variable.node.hidden(n)) for n in ("lr_mult", "wd_mult"))
+            rate, decay = (self._factor(variable.node, n) for n in ("lr_mult", "wd_mult"))
             known = scope.program.weight(
-                name, shape, dtype, fill if array is None else lambda: array, fixed=rate == 0.0
+                name,
+                shape,
+                dtype,
+                self._initial(variable.node, shape, default) if array is None else lambda: array,
+                fixed=rate == 0.0,
             )
             if (rate, decay) != (1.0, 1.0) and is_floating(dtype):
                 scope.factors[name] = Factors(rate, decay)
@@ -277,19 +280,49 @@ class MxNode(ApplyingNode):
             raise self.bad(f"weight {name[:60]!r} has shape {list(own)}; need {list(shape)}")
         return known
 
+    def _factor(self, variable: SymbolNode, name: str) -> float:
+        """A factor of a weight. Raises InputError for one that is less than 0, or no number."""
+        text = variable.hidden(name)
+        try:
+            found = float(text or 1.0)
+        except ValueError:
+            found = -1.0
+        if not 0.0 <= found < float("inf"):
+            raise self.bad(
+                f"weight {variable.name[:60]!r}: {name} is {text[:60]!r}; need 0 or more"
+            )
+        return found
+
+    def _initial(
+        self, variable: SymbolNode, shape: Sequence[int], default: float | None
+    ) -> Callable[[], Array]:
+        """What makes the first value of a weight: `__init__` of its variable, or a default.
+
+        Raises InputError for an initializer that abele does not have.
+        """
+        name, given = ("uniform", {}) if default is None else ("constant", {"value": default})
+        text = variable.hidden("init")
+        try:
+            if text:
+                found: Any = json.loads(text)
+                name, given = str(found[0]).lower(), dict(cast("Mapping[str, Any]", found[1]))
+            make = INITIALIZERS[name]
+            with np.errstate(over="raise", invalid="raise"):
+                _ = make((1,) * len(shape), given, np.random.default_rng(0))
+        except (ValueError, LookupError, TypeError, RecursionError, ArithmeticError):
+            raise self.bad(
+                f"weight {variable.name[:60]!r}: __init__ is {text[:60]!r}; need one of "
+                f'{", ".join(INITIALIZERS)} with numbers, such as ["xavier", {{"magnitude": 2}}], '
+                "or a file of weights"
+            ) from None
+        seed, size = crc32(variable.name.encode()), tuple(shape)
+        return lambda: make(size, given, np.random.default_rng(seed))
+
     # Building
 
     def scaled(self, value: SSAValue, factor: float) -> SSAValue:
         """A value times a number."""
         return value if factor == 1.0 else self.add(nn.ScaleOp(value, factor))
-
-
-def _factor(text: str) -> float:
-    try:
-        found = float(text) if text else 1.0
-    except ValueError:
-        return 1.0
-    return found if 0.0 <= found < float("inf") else 1.0
 
 
 # Initializers
@@ -341,25 +374,6 @@ INITIALIZERS: dict[str, Fill] = {
     "ones": lambda shape, given, random: np.ones(shape, np.float32),
 }
 """The initializers by the name that MXNet gives them."""
-
-
-def _initial(
-    node: SymbolNode, shape: tuple[int, ...], default: float | None
-) -> Callable[[], Array]:
-    """What makes the first value of a weight: `__init__` of its variable, or a default."""
-    name, given = ("uniform", {}) if default is None else ("constant", {"value": default})
-    text = node.hidden("init")
-    try:
-        if text:
-            found: Any = json.loads(text)
-            name, given = str(found[0]).lower(), dict(cast("Mapping[str, Any]", found[1]))
-        make = INITIALIZERS[name]
-        with np.errstate(all="ignore"):
-            _ = make((1,) * len(shape), given, np.random.default_rng(0))
-    except (ValueError, LookupError, TypeError, RecursionError, ArithmeticError):
-        make, given = INITIALIZERS["uniform"], {}
-    seed = crc32(node.name.encode())
-    return lambda: make(shape, given, np.random.default_rng(seed))
 
 
 Importer = Callable[[MxNode], "Sequence[Value] | Value"]

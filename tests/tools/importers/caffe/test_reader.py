@@ -275,6 +275,13 @@ def test_weights_of_other_shapes_are_refused(tmp_path: Path, blobs: list, messag
         read(path, OLD)
 
 
+def test_weights_of_another_network_are_refused(tmp_path: Path):
+    path, array = tmp_path / "net.prototxt", np.zeros((2, 3), np.float32)
+    path.with_suffix(".caffemodel").write_bytes(caffemodel([("fc8", "InnerProduct", [array])]))
+    with pytest.raises(InputError, match=r"net\.caffemodel has weights of 'fc8', which are no"):
+        read(path, OLD)
+
+
 def test_weights_beyond_all_tiles_are_refused_unread(tmp_path: Path):
     path, check = tmp_path / "net.prototxt", refusing_huge_weights("tiny:2")
     wide = OLD.replace("num_output: 2", "num_output: 1000000000")

@@ -188,6 +188,13 @@ BAD = [
     (changed(nodes_3_attrs={"kernel": "(3,)", "num_filter": "4", "layout": "NWC"}), "layout 'NWC'"),
     (changed(nodes_3_op="Convolutoin"), "did you mean Convolution"),
     ("[" * 100_000, "no graph of MXNet"),
+    (changed(nodes_3_attrs=["kernel"]), "attrs is .*need names with texts"),
+    (changed(nodes_3_name="c\ud800"), r"node 3, line 1: its name 'c\\ud800' is no text in UTF-8"),
+    (changed(nodes_1_attrs={"lr_mult": "fast"}), "weight 'conv_weight': lr_mult is 'fast'; need 0"),
+    (changed(nodes_1_attrs={"__wd_mult__": "-1"}), "wd_mult is '-1'; need 0 or more"),
+    (changed(nodes_1_attrs={"__init__": '["orthogonal", {}]'}),
+     r"node 'conv' \(.*weight 'conv_weight': __init__ is .*orthogonal.*need one of uniform"),
+    (changed(nodes_1_attrs={"__init__": '["constant", {"value": 1e300}]'}), "__init__ is "),
 ]  # fmt: skip
 
 
@@ -206,6 +213,13 @@ def test_a_cut_file_of_weights_is_refused(tmp_path: Path, cut: int):
     (tmp_path / "net-0001.params").write_bytes(params_bytes(WEIGHTS)[:-cut])
     with pytest.raises(InputError, match=r"net-0001\.params: damaged"):
         read(path, dims=SIZES)
+
+
+def test_weights_of_another_network_are_refused(tmp_path: Path):
+    path = graph(tmp_path)
+    (tmp_path / "net-0001.params").write_bytes(params_bytes({"arg:x": np.zeros(3, np.float32)}))
+    with pytest.raises(InputError, match=r"net-0001\.params has 'x', which are no weights of this"):
+        read(path, dims={**SIZES, "data_1": 2})
 
 
 def test_weights_of_other_shapes_are_refused(tmp_path: Path):
