@@ -99,10 +99,9 @@ class Train(ModulePass, Settings, Numbers):
     The program gets an input for the target, unless it computes its loss itself, and returns the
     loss instead of its outputs. Its weights are its states of floats, except those that the
     module's attribute abele.fixed lists. The weights and the states of the optimiser are updated in
-    place. A softmax or sigmoid that
-    makes the output becomes part of the loss. Batch normalisations use the statistics of the batch
-    instead of the running ones, and update these, unless they are frozen. Some losses and
-    optimisers read further options. nn -> nn.
+    place. A softmax or sigmoid that makes the output becomes part of the loss. Batch normalisations
+    use the statistics of the batch instead of the running ones, and update these, unless they are
+    frozen. Some losses and optimisers read further options. nn -> nn.
 
     Attributes:
         loss: what is minimised; given for an output that is the loss itself, without a target.
