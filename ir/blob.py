@@ -143,6 +143,21 @@ def repeats_one_element(array: NDArray[Any]) -> bool:
     )
 
 
+def repeated_element(array: NDArray[Any]) -> NDArray[Any] | None:
+    """The element that an array repeats bit by bit, as an array without axes; None if two differ.
+
+    Zeros of different signs differ. An array without elements repeats none.
+    """
+    if not array.size:
+        return None
+    first = np.asarray(array[(0,) * array.ndim])
+    if not repeats_one_element(array):
+        parts = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
+        if (parts != parts[0]).any():
+            return None
+    return first
+
+
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     root = array
     while isinstance(root.base, np.ndarray):

@@ -18,7 +18,9 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import control, nn
+from ...dialects.dtypes import element_type
 from ...dialects.host import host_names
+from ...ir.blob import repeated_element
 from ...ir.conversion import Patterns
 from ...ir.refusals import Uncovered
 from ...ir.upstream import ModuleOp
@@ -109,8 +111,10 @@ class ProgramExport(Export):
         """Meanwhile, add operations to a block of a branch or a loop."""
         with self.into(block):
             self.depth += 1
-            yield block
-            self.depth -= 1
+            try:
+                yield block
+            finally:
+                self.depth -= 1
 
     def type_of(self, type_: Attribute) -> Attribute:
         """The type in the dialect for a tensor type of nn."""
@@ -118,6 +122,14 @@ class ProgramExport(Export):
 
     def constant(self, array: NDArray[np.generic]) -> SSAValue:
         """A constant of an array."""
+        one = repeated_element(array)
+        # A NaN has bits that a number does not keep.
+        if one is None or one != one:
+            return self.known(array)
+        return self.filled(array.shape, one.item(), element_type(array.dtype))
+
+    def known(self, array: NDArray[np.generic]) -> SSAValue:
+        """A constant with each element."""
         raise NotImplementedError
 
     def joined(self, parts: Sequence[SSAValue], axis: int, type_: Attribute) -> SSAValue:

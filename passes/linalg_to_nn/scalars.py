@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Operation
 
 from ...dialects import nn
 from ...dialects.dense import array_of_dense
+from ...ir.blob import repeated_element
 from ...ir.refusals import Uncovered
 from .conversion import ToNn, element_in_nn, type_in_nn
 from .scope import Operand, Read, Scope
@@ -438,12 +439,12 @@ def constant(op: arith.ConstantOp, new: ToNn) -> None:
     value = op.value
     if isinstance(value, DenseIntOrFPElementsAttr):
         array = array_of_dense(value)
-        if array.size and (array == array.flat[0]).all() and array.ndim:
-            kept = array[(0,) * array.ndim]
-            filled = new.emit(nn.ExpandOp(new.emit(nn.ConstantOp(kept.reshape(()))), array.shape))
-            new.values[op.result] = filled
-            return
-        new.values[op.result] = new.emit(nn.ConstantOp(array))
+        one = repeated_element(array) if array.ndim else None
+        new.values[op.result] = (
+            new.emit(nn.ConstantOp(array))
+            if one is None
+            else new.emit(nn.ExpandOp(new.emit(nn.ConstantOp(one)), array.shape))
+        )
         return
     if isinstance(value, IntegerAttr):
         number, element = value.value.data, element_in_nn(op.result.type)

@@ -23,7 +23,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from ...dialects.dense import dense_of_array
-from ...dialects.dtypes import element_type
 from ...ir.provenance import at, locate
 from ...ir.refusals import Uncovered
 from ..exporting.functions import TRUTHS
@@ -55,11 +54,8 @@ class ToLinalg(ProgramExport):
         given = cast("TensorType[Attribute]", type_)
         return TensorType(flat(given.element_type), given.get_shape())
 
-    def constant(self, array: NDArray[Any]) -> SSAValue:
-        """A constant of an array."""
-        kind = element_type(array.dtype)
-        if array.size and (array == array[(0,) * array.ndim]).all():
-            return self.filled(array.shape, array[(0,) * array.ndim].item(), kind)
+    def known(self, array: NDArray[Any]) -> SSAValue:
+        """A constant with each element."""
         if array.dtype.kind == "u":
             array = array.view(f"i{array.dtype.itemsize}")
         return self.emit(arith.ConstantOp(dense_of_array(array)))

@@ -13,7 +13,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import nn, stablehlo
 from ...dialects.dense import dense_of_array
-from ...dialects.dtypes import element_type
 from ...ir.provenance import at, locate
 from ...ir.refusals import Uncovered
 from ...ir.upstream import UNKNOWN_LOC
@@ -35,15 +34,8 @@ class ToStablehlo(ProgramExport):
         """The types are those of nn."""
         return type_
 
-    def constant(self, array: NDArray[Any]) -> SSAValue:
-        """A constant of an array."""
-        kind = element_type(array.dtype)
-        if array.size and (array == array[(0,) * array.ndim]).all():
-            return self.filled(array.shape, array[(0,) * array.ndim].item(), kind)
-        return self.known(array)
-
     def known(self, array: NDArray[Any]) -> SSAValue:
-        """A constant, which each function makes once, before everything else."""
+        """A constant with each element, which each function makes once, before everything else."""
         key = array.dtype.name, array.shape, array.tobytes()
         found = self._constants.get(key)
         if found is not None:

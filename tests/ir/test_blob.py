@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from abele.ir.blob import Blob, BlobStore
+from abele.ir.blob import Blob, BlobStore, repeated_element
 
 DTYPES = [np.dtype(each) for each in ("f2", "f4", "f8", "i1", "u2", "i4", "i8", "?", "c8")]
 DTYPES += [np.dtype(each) for each in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn)]
@@ -251,3 +251,21 @@ def test_equal_blobs_share_one_array():
     assert other.array is one.array
     with pytest.raises(AssertionError, match="blobs that differ"):
         other.share(Blob(np.zeros(6, np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("array", "repeated"),
+    [
+        (np.full((2, 3), 7, np.int32), 7),
+        (np.broadcast_to(np.float32(2.5), (4, 4)), 2.5),
+        (np.full(2, 1.5, ml_dtypes.bfloat16), 1.5),
+        (np.float32([0.0, -0.0]), None),
+        (np.int8([[1, 1], [1, 2]]), None),
+        (np.zeros((0, 2)), None),
+        (np.float32(3), 3),
+    ],
+    ids=str,
+)
+def test_an_array_repeats_an_element_if_all_bits_are_the_same(array, repeated):
+    found = repeated_element(np.asarray(array))
+    assert found is None if repeated is None else found.shape == () and found == repeated
