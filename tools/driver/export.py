@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
-
-import numpy as np
 
 from ...backends.levels import initial_states
 from ...dialects.host import host_names
@@ -15,8 +13,9 @@ from ...dialects.levels import NN, STABLEHLO, level_of
 from ...ir.pass_manager import PassManager, parse_pipeline
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
-from ...ir.upstream import ModuleOp, Printer
+from ...ir.upstream import Printer
 from ...passes.pipelines import FROM_SOURCES
+from .arrays import write_npz
 from .compile_anew import read_model
 from .extensions.loaded import Extensions
 from .files import write_bytes
@@ -50,9 +49,8 @@ class Exported:
         write_bytes(path, self.text.encode())
         if not self.states:
             return [path]
-        values, stream = path.with_suffix(".npz"), BytesIO()
-        np.savez(stream, allow_pickle=False, **self.states)
-        write_bytes(values, stream.getvalue())
+        values = path.with_suffix(".npz")
+        write_npz(values, self.states)
         return [path, values]
 
 
@@ -82,9 +80,11 @@ def export(
         raise InputError(f"{program.path}: a program of {level}; need one of nn or above")
     out = f"convert-nn-to-{dialect}{{arguments={str(arguments).lower()}}}"
     before = (*FROM_SOURCES.get(level, ()), *filter(None, [passes]))
-    states = _states(module)
-    spec = ",".join((*before, out))
-    PassManager(parse_pipeline(spec, extensions.passes)).run(context, module)
+    if before:
+        PassManager(parse_pipeline(",".join(before), extensions.passes)).run(context, module)
+    # Passes may change states, and the conversion leaves none.
+    states = initial_states(module)
+    PassManager(parse_pipeline(out, extensions.passes)).run(context, module)
     main = entry(module, program.path)
     inputs = host_names(main, "arg_names", len(main.function_type.inputs))
     outputs = host_names(main, "result_names", len(main.function_type.outputs))
@@ -92,8 +92,3 @@ def export(
     Printer(stream, print_generic_format=True).print_op(module)
     kept = {name: states[name] for name in inputs if name in states}
     return Exported(stream.getvalue() + "\n", tuple(inputs), tuple(outputs), kept)
-
-
-def _states(module: ModuleOp) -> dict[str, Array]:
-    """The first value of each state of a module of nn; other levels have none."""
-    return initial_states(module)

@@ -3,6 +3,7 @@ import pytest
 from typer.testing import CliRunner
 
 from abele.tools.cli import app
+from abele.tools.driver.compile import compile_model
 
 TEXT = """
 builtin.module {
@@ -87,3 +88,27 @@ def test_a_model_that_is_not_covered_leaves_no_file(tmp_path):
     assert result.exit_code == 2
     assert "sort.mlir:2:3: nn.sort: sort along an axis" in result.output.replace("\n", " ")
     assert not out.exists()
+
+
+@pytest.mark.parametrize("dialect", ["stablehlo", "linalg"])
+def test_zeros_keep_their_signs(tmp_path, dialect):
+    path, out = tmp_path / "zeros.mlir", tmp_path / "out.mlir"
+    path.write_text(
+        "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+        "  %c = nn.constant <[0.0, -0.0] : tensor<2xf32>> : tensor<2xf32>\n"
+        "  %1 = nn.div %x, %c : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>\n"
+        "  func.return %1 : tensor<2xf32>\n}\n"
+    )
+    assert run(path, "-o", out, "--to", dialect).exit_code == 0
+    exe = compile_model(out, "tiny:4", cache=False)
+    found = exe.run({"arg0": np.ones(2, np.float32)}, at="nn")
+    np.testing.assert_array_equal(next(iter(found.values())), [np.inf, -np.inf])
+
+
+def test_states_may_have_any_name(tmp_path):
+    path = tmp_path / "net.mlir"
+    path.write_text(TEXT.replace("@n", "@file").replace("@w", "@allow_pickle"))
+    result = run(path, "-o", tmp_path / "out.mlir", "--arguments")
+    assert result.exit_code == 0, result.output
+    with np.load(tmp_path / "out.npz") as values:
+        assert values.files == ["allow_pickle", "file"]
