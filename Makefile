@@ -50,9 +50,9 @@ bench: install
 	$(BIN)/python -m abele.tools.workshop.kernel_faults
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m large
 
-# The ONNX node suite of the installed onnx package, operator by operator. Then JAX's own cases of its
-# primitives, where JAX and absl-py are installed, and StableHLO's interpreter tests from the folder
-# STABLEHLO, stablehlo/tests/interpret of github.com/openxla/stablehlo.
+# The ONNX node suite of the installed onnx package, operator by operator. Then JAX's own cases of
+# its primitives, where JAX and absl-py are installed, and StableHLO's interpreter tests from the
+# folder STABLEHLO, stablehlo/tests/interpret of github.com/openxla/stablehlo.
 conformance: install
 	$(BIN)/python -m abele.tools.workshop.conformance
 	if $(BIN)/python -c 'import jax, absl' 2> /dev/null; then \
