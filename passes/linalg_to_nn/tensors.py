@@ -35,7 +35,10 @@ def cast_shape(op: tensor.CastOp, new: ToNn) -> None:
 
 def dim(op: tensor.DimOp, new: ToNn) -> None:
     """Convert tensor.dim: the size of an axis is a constant."""
-    size = type_in_nn(op.source.type).get_shape()[new.known(op.index)]
+    shape, axis = type_in_nn(op.source.type).get_shape(), new.known(op.index)
+    if not 0 <= axis < len(shape):
+        raise Uncovered(f"axis {axis} of {op.source.type}, which has {len(shape)} axes")
+    size = shape[axis]
     new.whole[op.result] = size
     new.values[op.result] = new.number(size, i64)
 

@@ -409,6 +409,14 @@ def test_a_merge_that_means_nothing_or_depends_on_the_order_is_refused(body, why
         run(function(["tensor<4xf32>"], ["tensor<f32>"], body), np.zeros(4, F32))
 
 
+def test_the_size_of_an_axis_that_a_tensor_lacks_is_refused():
+    body = """
+    %c = arith.constant 1 : index
+    %r0 = tensor.dim %0, %c : tensor<4xf32>"""
+    with pytest.raises(InputError, match="tensor.dim: axis 1 of tensor<4xf32>, which has 1 axes"):
+        run(function(["tensor<4xf32>"], ["index"], body), np.zeros(4, F32))
+
+
 def test_sizes_that_are_not_known_are_refused():
     body = """
     %e = tensor.empty(%1) : tensor<?xf32>
