@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...backends.reference.gather import fill_value
 from ...dialects import nn
+from ...dialects.along import Along
 from ...dialects.combiners import Extreme
 from ...dialects.coordinates import coordinate_dtypes
 from ...dialects.dtypes import dtype_named, element_type, numpy_dtype
@@ -131,6 +132,10 @@ class Export(ThoroughConversion, Shapes):
 
     def windows(self, shown: Shown, loops: Loops) -> SSAValue | None:
         """What is left of windows that are merged; None if the dialect has no operation for it."""
+        return None
+
+    def running(self, loops: Loops, axis: int, along: Along) -> SSAValue | None:
+        """A scan of the result of loops; None if the dialect has no operation for it."""
         return None
 
     def emit(self, op: Operation) -> SSAValue:
@@ -482,11 +487,8 @@ class _Operator:
         (read,) = self._reads()
         if isinstance(combiner, Extreme):
             return self._extreme(combiner, read, results)
-        return (
-            self._moments(read, results)
-            if combiner.name == "moments"
-            else (self._exp_sum(read, results))
-        )
+        kinds = {"moments": self._moments, "exp_sum": self._exp_sum}
+        return kinds[combiner.name](read, results)
 
     def _places(self) -> tuple[list[Counted], Position | None]:
         """The index of a point along each axis of the tensor in which positions count."""
@@ -571,7 +573,7 @@ class _Operator:
 
         def squared(to: Algebra, given: Sequence[Term]) -> Term:
             away_by = to.primitive("sub", to.cast(given[0], kind), given[-1])
-            value, valid = to.primitive("mul", away_by, away_by), None
+            value = to.primitive("mul", away_by, away_by)
             valid = self._valid(to, given[1:-1], position)
             return value if valid is None else to.select(valid, value, to.number(0, kind))
 
@@ -609,7 +611,10 @@ class _Operator:
     # Scans
 
     def _scanned(self, results: tuple[int, ...]) -> SSAValue:
-        """A scan, as the merge of all elements up to each: as many points as pairs of elements."""
+        """The result of a scan.
+
+        A dialect without scans merges all elements up to each one: n points for each of n elements.
+        """
         body, space = self.structure.body, self.structure.space
         along = body.along
         assert along is not None
@@ -619,8 +624,26 @@ class _Operator:
         if self.sizes[whole] == 1 and not along.exclusive:
             return self._looped(self._reads(), self._whole(1), results, self.element)
         kind = computing(self.element)
+        made = self._merged_up_to_each(whole, results, kind)
+        if kind == self.element and not body.then:
+            return made
+        seen = self._over(made, results, kind)
+        return self._looped([seen], self._staged, results, self.element)
+
+    def _merged_up_to_each(self, whole: int, results: tuple[int, ...], kind: Attribute) -> SSAValue:
+        along, reads = self.structure.body.along, self._reads()
+        assert along is not None
+        if whole in results:
+
+            def number(to: Algebra, given: Sequence[Term]) -> Term:
+                return to.cast(self._function(to, given, kind), kind)
+
+            elements = Loops(self.sizes, tuple(reads), number, results, kind)
+            found = self.new.running(elements, results.index(whole), along)
+            if found is not None:
+                return found
         other = len(self.sizes)
-        moved = [_renamed(each, whole, other) for each in self._reads()]
+        moved = [_renamed(each, whole, other) for each in reads]
         turns = self.sizes[whole] != 1
         here, there = (Counted(((d, 1),) * turns, 0, i32) for d in (whole, other))
         name = "less" if along.exclusive else "less_equal"
@@ -634,11 +657,7 @@ class _Operator:
 
         sizes = (*self.sizes, self.sizes[whole])
         loops = Loops(sizes, (*moved, here, there), compute, results, kind, along.name)
-        made = self.new.loops(loops)
-        seen = self._over(made, results, kind)
-        if kind == self.element and not body.then:
-            return made
-        return self._looped([seen], self._staged, results, self.element)
+        return self.new.loops(loops)
 
 
 def _renamed(read: Read, old: int, new: int) -> Read:

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, i1, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import nn, stablehlo
+from ...dialects.along import Along
 from ...dialects.dense import dense_of_array
 from ...ir.provenance import at, locate
 from ...ir.refusals import Uncovered
@@ -440,28 +441,59 @@ class ToStablehlo(ProgramExport):
             found.append((o, a, sizes[k], b))
         to = Numbers(shown.shape, self)
         term = to.cast(loops.compute(to, [Term(shown.value, shown.element)]), loops.element)
-        begin = self.filled((), identity_of(loops.combiner, loops.element), loops.element)
         shape = [1 if o < 0 else sizes[o] for o, _, _, _ in found]
-        ones = nn.integers([1] * len(found))
-        value = self.emit(
-            stablehlo.ReduceWindowOp.build(
-                operands=[[term.value], [begin]],
-                properties={
-                    "window_dimensions": nn.integers([n for _, _, n, _ in found]),
-                    "window_strides": nn.integers([a for _, a, _, _ in found]),
-                    "base_dilations": ones,
-                    "window_dilations": nn.integers([b for _, _, _, b in found]),
-                    "padding": _pairs(len(found)),
-                },
-                result_types=[[nn.tensor(shape, loops.element)]],
-                regions=[self._merging(loops.combiner, loops.element)],
-            )
+        _, strides, window, dilations = zip(*found, strict=True)
+        value = self._window(
+            term, loops.combiner, shape, window, strides, dilations, _pairs(len(found))
         )
         made = [o for o, _, _, _ in found if o >= 0]
         value = self.reshaped(value, [sizes[d] for d in made])
         if set(made) != set(results):
             raise Uncovered("windows whose places are no axes of the operand")
         return self.transposed(value, [made.index(d) for d in results])
+
+    def running(self, loops: Loops, axis: int, along: Along) -> SSAValue:
+        """A scan, as windows that end at each element, or begin there."""
+        value, shape, kind = self.loops(loops), loops.shape, loops.element
+        here = np.arange(len(shape)) == axis
+        low, high = here & (not along.reverse), here & along.reverse
+        ones = [1] * len(shape)
+        if along.exclusive:
+            fill = identity_of(along.name, kind)
+            longer = self.padded(value, low.astype(int).tolist(), high.astype(int).tolist(), fill)
+            value = self.cut(longer, high.astype(int).tolist(), ones, shape)
+        window = np.where(here, max(shape[axis], 1), 1)
+        padding = dense_of_array(np.stack([low, high], axis=1) * (window[:, None] - 1))
+        return self._window(
+            Term(value, kind), along.name, shape, window.tolist(), ones, ones, padding
+        )
+
+    def _window(
+        self,
+        term: Term,
+        combiner: str,
+        shape: Sequence[int],
+        window: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        padding: DenseIntOrFPElementsAttr,
+    ) -> SSAValue:
+        """What a combiner leaves of each window. The shape is that of the result."""
+        begin = self.filled((), identity_of(combiner, term.element), term.element)
+        return self.emit(
+            stablehlo.ReduceWindowOp.build(
+                operands=[[term.value], [begin]],
+                properties={
+                    "window_dimensions": nn.integers(window),
+                    "window_strides": nn.integers(strides),
+                    "base_dilations": nn.integers([1] * len(shape)),
+                    "window_dilations": nn.integers(dilations),
+                    "padding": padding,
+                },
+                result_types=[[nn.tensor(shape, term.element)]],
+                regions=[self._merging(combiner, term.element)],
+            )
+        )
 
 
 def _merge(combiner: str, element: Attribute) -> str:

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 
 from abele.backends.reference import run_reference
+from abele.backends.stablehlo import run_stablehlo
+from abele.dialects.dtypes import numpy_dtype
 from abele.dialects.levels import NN, STABLEHLO
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module, print_module
@@ -150,6 +152,38 @@ def test_the_interpreter_of_jaxlib_computes_the_same():
 
     check()
     assert len(compared) >= 10
+
+
+SCANS = [
+    ("sum", "axis 1", "3x5xf32"),
+    ("max", "axis 1 exclusive", "2x4xbf16"),
+    ("prod", "axis 0 exclusive reverse", "4x3xi32"),
+    ("min", "axis 0 reverse", "4x3xi32"),
+    ("sum", "axis 0", "0x3xi32"),
+    ("sum", "axis 0 exclusive", "1x3xf32"),
+]
+
+
+@pytest.mark.parametrize(("combiner", "along", "shape"), SCANS)
+def test_a_scan_is_windows_up_to_each_element_and_comes_back_as_a_scan(combiner, along, shape):
+    kind = f"tensor<{shape}>"
+    program = parse_module(
+        f"func.func @main(%x: {kind}) -> {kind} {{\n"
+        f'  %1 = nn.scan "{combiner}" %x {along} : ({kind}) -> {kind}\n'
+        f"  func.return %1 : {kind}\n}}\n",
+        new_context(),
+    )
+    dtype = numpy_dtype(next(iter(program.ops)).body.block.args[0].type.element_type)
+    size = [int(n) for n in shape.split("x")[:-1]]
+    x = np.random.default_rng(0).integers(-5, 6, size).astype(dtype)
+    (expected,) = run_reference(program, {"arg0": x}).outputs.values()
+    text, back = trip(program, new_context())
+    read = run_stablehlo(parse_module(text, new_context()), {"arg0": x}).outputs
+    for found in (read, run_reference(back, {"arg0": x}).outputs):
+        np.testing.assert_array_equal(next(iter(found.values())), expected)
+    is_one = size[0] == 1
+    assert ("stablehlo.reduce_window" in text) is not is_one
+    assert any(op.name == "nn.scan" for op in back.walk()) is not (is_one or 0 in size)
 
 
 SCAN = """
