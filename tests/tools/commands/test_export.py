@@ -112,3 +112,21 @@ def test_states_may_have_any_name(tmp_path):
     assert result.exit_code == 0, result.output
     with np.load(tmp_path / "out.npz") as values:
         assert values.files == ["allow_pickle", "file"]
+
+
+def test_states_that_passes_add_have_values_too(tmp_path):
+    path = tmp_path / "net.mlir"
+    path.write_text(
+        "nn.state @w : tensor<2x1xf32> = <[0.5, 2.0] : tensor<2x1xf32>>\n"
+        "func.func @main(%x: tensor<3x2xf32>) -> tensor<3x1xf32> {\n"
+        "  %w = nn.load @w : tensor<2x1xf32>\n"
+        "  %1 = nn.matmul %x, %w : (tensor<3x2xf32>, tensor<2x1xf32>) -> tensor<3x1xf32>\n"
+        "  func.return %1 : tensor<3x1xf32>\n}\n"
+    )
+    result = run(path, "-o", tmp_path / "out.mlir", "--passes", "train{optimizer=adam}")
+    assert result.exit_code == 0, result.output
+    takes = result.output.split("takes ")[1].split(";")[0].split(", ")
+    with np.load(tmp_path / "out.npz") as values:
+        assert values.files == takes[2:]
+        assert len(values.files) > 1
+        np.testing.assert_array_equal(values["w"], [[0.5], [2.0]])
