@@ -379,6 +379,7 @@ def first_entry(shape: tuple[int, ...]) -> Space:
     return Space(dims, (AccessMap((AxisMap(shape[0]), *whole.axes)),), (whole,))
 
 
+@lru_cache(maxsize=4096)
 def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
     """Rewrite reduction dimension k as ceil(n/parts)*kp + kk with a parallel kp.
 
