@@ -35,13 +35,15 @@ class Gather:
         shape: of the tensor.
         axis: the one of which each chip has an equal part.
         chips: of the machine.
-        tiles: of a chip.
+        tiles: of a chip, without its I/O tiles.
+        apart: the tiles from one chip to the next.
     """
 
     shape: tuple[int, ...]
     axis: int
     chips: int
     tiles: int
+    apart: int
 
     @property
     def part(self) -> tuple[int, ...]:
@@ -68,7 +70,7 @@ class Gather:
             left //= parts
             cuts.append(Cut(size, parts))
         access = identity_map(tuple(range(len(sizes))), sizes)
-        return canonical(Layout(tuple(cuts), access, apart=self.tiles))
+        return canonical(Layout(tuple(cuts), access, apart=self.apart))
 
     @property
     def parts(self) -> Layout:
@@ -102,7 +104,8 @@ def gather_of(source: Layout, wanted: Layout, target: Target) -> Gather | None:
     shares = np.diff(cut.edges()[:: cut.parts // chips])
     if (shares != shares[0]).any() or with_chips_axis(wanted, chips) is None:
         return None
-    return Gather(source.shape, axes[0], chips, target.tiles_per_chip)
+    tiles, apart = target.computing.tiles_per_chip, target.tiles_per_chip
+    return Gather(source.shape, axes[0], chips, tiles, apart)
 
 
 def pays(gather: Gather, itemsize: int, target: Target) -> bool:

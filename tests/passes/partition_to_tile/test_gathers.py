@@ -45,9 +45,12 @@ def in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversion, "pays", lambda *_: True)
 
 
-def compiled(path: Path, chips: int, axis: str = "d0", n: int = 24, m: int = 48) -> Any:
+def compiled(
+    path: Path, chips: int, axis: str = "d0", n: int = 24, m: int = 48, io_tiles: int = 0
+) -> Any:
     path.write_text(PROGRAM.format(n=n, m=m, k=8 * chips))
-    target = f"tiny:{4 * chips},links.chips={chips},links.topology=torus"
+    tiles = (4 + io_tiles) * chips
+    target = f"tiny:{tiles},links.chips={chips},links.topology=torus,io_tiles={io_tiles}"
     shards = [f"w:{axis}={chips}", f"mm:m={chips}"]
     return compile_model(path, target, shard=shards, cache=False)
 
@@ -97,6 +100,20 @@ def test_chips_send_to_their_neighbours_only(tmp_path: Path, chips: int):
     steps = [np.unique((pairs[:, 1] - pairs[:, 0]) % chips) for pairs in joined if len(pairs)]
     # Parts that go up and down take turns; the one of the chip opposite comes from one side.
     assert [each.tolist() for each in steps] == [[1], [chips - 1]] * (chips // 2 - 1) + [[1]]
+
+
+@pytest.mark.usefixtures("in_rounds")
+def test_rounds_leave_io_tiles_out(tmp_path: Path):
+    exe = compiled(tmp_path / "p.mlir", 4, io_tiles=1)
+    variables = variables_of(exe.module_at("exchange"))
+    assert sum(op.own is not None for op in copies(exe)) == 1
+    used = {
+        name: np.unique(v.placed.tiles.of(np.arange(v.placed.cells)) % 5)
+        for name, v in variables.items()
+    }
+    assert {name for name, tiles in used.items() if 4 in tiles} == {"arg0.io", "arg1.io", "out0.io"}
+    given = inputs_of(exe)
+    assert result(exe, given).tobytes() == result(exe, given, at="nn").tobytes()
 
 
 @pytest.mark.usefixtures("in_rounds")
@@ -159,7 +176,8 @@ def whole(target: str, size: int, chips: int) -> tuple[Layout, Layout]:
 def test_rounds_are_taken_where_they_take_fewer_cycles(target: str, size: int, better: bool):
     machine = resolve_target(target)
     gather = gather_of(*whole(target, size, machine.chips), machine)
-    assert gather == Gather((size, size), 0, machine.chips, machine.tiles_per_chip)
+    tiles = machine.tiles_per_chip
+    assert gather == Gather((size, size), 0, machine.chips, tiles, tiles)
     assert pays(gather, 4, machine) == better
 
 
