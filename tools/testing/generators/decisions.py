@@ -64,7 +64,7 @@ from ....passes.plans.steps import passes_of, takes_steps
 from ....passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
 from ...driver.extensions.added_level import ADDED, enter, wanted_by
 
-GATHERED = 0.05
+GATHERED = 0.3
 """How often an operand on several chips is shared among them, and gathered in rounds."""
 
 REHOMED = 0.3
@@ -653,7 +653,7 @@ def _shared_and_gathered(
     shape: tuple[int, ...], axis: int, target: Target, random: Random
 ) -> tuple[Layout, Layout]:
     """A layout in which chips have equal parts of an axis, and one in which each has all of it."""
-    chips, tiles = target.chips, target.tiles_per_chip
+    chips, apart, tiles = target.chips, target.tiles_per_chip, target.computing.tiles_per_chip
 
     def cuts(across: int | None) -> list[Cut]:
         left, found = tiles, list[Cut]()
@@ -669,8 +669,8 @@ def _shared_and_gathered(
     access = identity_map(tuple(range(1, len(shape) + 1)), shape)
     every = Cut(chips, chips, 1, chips)
     return (
-        canonical(Layout((Cut(1), *cuts(axis)), access, apart=tiles)),
-        canonical(Layout((every, *cuts(None)), access, apart=tiles)),
+        canonical(Layout((Cut(1), *cuts(axis)), access, apart=apart)),
+        canonical(Layout((every, *cuts(None)), access, apart=apart)),
     )
 
 
