@@ -260,8 +260,10 @@ class _Order:
         Loads and stores come behind the first compute set of their turn, so that it shares a
         superstep with the copies before it.
         """
-        for turn, ops in enumerate(turns.ops):
-            own = [each.op for each in links if each.turn == turn]
+        of_turn: list[list[Operation]] = [[] for _ in turns.ops]
+        for each in links:
+            of_turn[each.turn].append(each.op)
+        for turn, (ops, own) in enumerate(zip(turns.ops, of_turn, strict=True)):
             first = next((i for i, op in enumerate(ops) if isinstance(op, tile.ComputeSetOp)), None)
             at = len(ops) if first is None else first + 1
             if turn == 0:
