@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..dialects import nn
+from ..dialects import control, nn
 from ..dialects.levels import NN
 from ..ir.edit import Edit, source_at
 from ..ir.provenance import place
@@ -39,8 +39,12 @@ class CutBatch(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for a result without samples, and for a state that is
         stored elsewhere than in @main."""
-        if self.count < 1:
-            raise InputError(f"micro_batches {self.count}; need 1 or more")
+        if not 1 <= self.count <= control.MOST_NUMBERED:
+            raise InputError(
+                f"micro_batches {self.count}; need 1 or more"
+                if self.count < 1
+                else f"micro_batches {self.count}; need at most {control.MOST_NUMBERED}"
+            )
         main = entry_of(op)
         if main is None or self.count == 1 or not may_rewrite():
             return

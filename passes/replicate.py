@@ -167,10 +167,13 @@ def check_chips(replicas: int, target: Target) -> None:
 
 
 def check_batch(found: Following, replicas: int) -> None:
-    """Raise InputError unless replicas can share the samples equally."""
+    """Raise InputError unless there are samples, and replicas can share them equally."""
     counts = Counter(spans[0].count for spans in found.dims.values())
     if not counts:
-        return
+        raise InputError(
+            f"replicas {replicas}: no operation has a dimension of samples; need inputs with "
+            "samples, along their first axis or the one that batch_axes names"
+        )
     ((samples, _),) = counts.most_common(1)
     if samples % replicas:
         raise InputError(

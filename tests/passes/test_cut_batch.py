@@ -48,6 +48,7 @@ def test_a_run_gives_what_the_program_gives_for_one_micro_batch_after_the_other(
     ("text", "count", "message"),
     [
         (PROGRAM, 0, "micro_batches 0; need 1 or more"),
+        (PROGRAM, 5_000_000_000, "micro_batches 5000000000; need at most 2147483648"),
         (
             "func.func @main(%x: tensor<f32>) -> tensor<f32> { func.return %x : tensor<f32> }",
             2,

@@ -171,6 +171,17 @@ def test_replicas_that_cannot_be_are_refused(replicas: int, target: str, problem
         replicated(BEFORE, replicas, DIRECT, target)
 
 
+def test_a_program_without_samples_is_refused():
+    text = """
+    func.func @main(%x: tensor<f32>) -> tensor<f32> {
+      %0 = nn.relu %x : (tensor<f32>) -> tensor<f32>
+      func.return %0 : tensor<f32>
+    }
+    """
+    with pytest.raises(InputError, match="replicas 2: no operation has a dimension of samples"):
+        replicated(text)
+
+
 def test_axes_of_samples_are_checked():
     module = module_of(BEFORE, context(), z=ZERO)
     with pytest.raises(InputError, match="batch_axes arg0:2: input 'arg0' has 2 axes"):
