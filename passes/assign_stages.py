@@ -195,14 +195,13 @@ class _Assignment:
         sizes = [work.stage_bytes(begin, end, 0) for begin, end in pairwise(bounds)]
         stage = int(np.argmax(sizes))
         largest = int(np.argmax(work.held))
-        alone = work.held[largest] > self._room
         raise DoesNotFit(
             f"stage {stage} of {count}, even with the best cuts,",
             ceil(sizes[stage]),
             self._room,
             units="bytes of a chip",
             remedy=self._too_large(ops[largest], ceil(work.held[largest]))
-            if alone
+            if work.held[largest] > self._room
             else "need more stages or a narrower type",
         )
 

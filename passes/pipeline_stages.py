@@ -107,7 +107,7 @@ class PipelineStages(ModulePass):
             loop: [chips[scope.made[value]] for value in scope.carried]
             for loop, scope in loops.items()
         }
-        Outside(*(module, main, chips, names, edit, self.replicas, apart, inside, carried)).run()
+        Outside(module, main, chips, names, edit, self.replicas, apart, inside, carried).run()
         for loop, scope in loops.items():
             own, pipeline = chips[: scope.number], pipelines[loop]
             PipelinedLoop(main, loop, scope, pipeline, own, self.replicas, apart, names, edit).run()

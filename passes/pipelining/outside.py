@@ -37,6 +37,8 @@ class Outside:
         chips: the chip of each stage.
         inside: the chip of each operation in the loops over micro-batches.
         loops: for each of these loops, the chip of each value that it carries.
+        units: the chip of each operation, where it is known.
+        stored: the states to which functions store.
     """
 
     module: ModuleOp
@@ -49,6 +51,7 @@ class Outside:
     inside: Mapping[Operation, int]
     loops: Mapping[Operation, Sequence[int]]
     units: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    stored: dict[FuncOp, set[str]] = field(default_factory=dict[FuncOp, set[str]])
 
     def run(self) -> None:
         """Move the operations."""
@@ -158,7 +161,9 @@ class Outside:
                 found.add(each.state.string_value())
             elif isinstance(each, CallOp):
                 callee = function_of(self.module, each)
-                found |= set() if callee is None else self._stored_by(callee)
+                if callee is not None and callee not in self.stored:
+                    self.stored[callee] = self._stored_by(callee)
+                found |= set() if callee is None else self.stored[callee]
         return found
 
     def _outline(self, unit: int, ops: Sequence[Operation]) -> None:

@@ -19,7 +19,6 @@ from .executable import MACHINE, Executable
 ROUNDS = 3
 """How often stages are chosen anew."""
 
-
 NOTE = "stages were cut anew, because one of those that were chosen first did not fit its chip"
 """What the user is told."""
 
