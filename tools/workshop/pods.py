@@ -4,7 +4,8 @@ python -m abele.tools.workshop.pods [--networks alexnet:4:float32,resnet50:256:f
     [--targets bow-pod64,bow-pod256] [--runs 2]
 
 Each network is compiled for each target, in a process of its own. Seconds are processor time with
-one thread. Memory is that of the process at its peak, with the model. A second table has what sums
+one thread. Memory is that of the process at its peak, with the model. The figures of each row are
+printed in a line as soon as they are known, and then all in a table. A second table has what sums
 of gradients cost by the ways to merge them, by the price of links.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Mapping
+from itertools import product
 from math import ceil, prod
 from time import process_time
 from typing import Annotated, Any, get_args
@@ -30,7 +32,7 @@ from ..driver.request import Precision
 from ..importers.light_networks import light_names, seeded
 from ..views.script import run_script
 from ..views.table import figure_table
-from ..views.terminal import console
+from ..views.terminal import console, counting_bar
 
 NETWORKS = ("alexnet:4:float32", "resnet50:256:float16")
 """Networks, with images and the precision of products."""
@@ -121,18 +123,21 @@ def pods(
         ("network", "images", "precision", "target", "cycles", "compile s", "price s", "GB"),
         ("network",),
     )
-    for name, images, precision in wanted:
-        for target in machines:
+    with counting_bar(len(wanted) * len(machines)) as bar:
+        for (name, images, precision), target in product(wanted, machines):
+            bar.advance(table.row_count, f"{name} on {target}")
             found = in_own_process(measured, name, images, precision, target, runs)
-            table.add_row(
-                name,
-                f"{images}",
-                precision,
-                target,
+            figures = (
                 f"{found['cycles']:,}",
                 f"{found['compile']:.1f}",
                 f"{found['price']:.1f}",
                 f"{found['gigabytes']:.1f}",
+            )
+            table.add_row(name, f"{images}", precision, target, *figures)
+            cycles, compiled, priced, gigabytes = figures
+            bar.line(
+                f"{name}:{images}:{precision} on {target}: {cycles} cycles; compiled in {compiled} "
+                f"s, priced in {priced} s; {gigabytes} GB"
             )
     if wanted:
         console().print(table)

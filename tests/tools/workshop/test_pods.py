@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 from abele.backends.target import resolve_target
 from abele.ir.errors import InputError
 from abele.tools.views.script import script
+from abele.tools.workshop import pods as module
 from abele.tools.workshop.pods import NETWORKS, measured, parsed, pods, sum_loads, weights_of
 
 
@@ -27,6 +28,21 @@ def test_a_ring_of_four_chips_sends_three_quarters_of_a_sum():
     loads = sum_loads(1 << 20, resolve_target("mk1x4"))
     assert loads["ring"][1] == 3 * (1 << 20)
     assert loads["both"][0] < loads["ring"][0]
+
+
+def test_a_line_has_the_figures_of_each_row_before_the_table(monkeypatch: pytest.MonkeyPatch):
+    figures = {"cycles": 123_456, "compile": 7.25, "price": 0.5, "gigabytes": 1.5}
+    monkeypatch.setattr(module, "in_own_process", lambda *_: figures)
+    options = ["--networks", "squeezenet:1:float32", "--targets", "mk1x2,mk1x4"]
+    found = CliRunner().invoke(
+        script(pods), [*options, "--sums", "squeezenet"], env={"COLUMNS": "120"}
+    )
+    assert found.exit_code == 0, found.output
+    first, second, title, *table = found.output.splitlines()
+    assert first.startswith("squeezenet:1:float32 on mk1x2: 123,456 cycles; compiled in 7.2 s")
+    assert second.startswith("squeezenet:1:float32 on mk1x4: ")
+    assert "networks on many chips" in title
+    assert sum("123,456" in row for row in table) == 2
 
 
 def test_tables_are_printed():
