@@ -73,12 +73,27 @@ class Cut:
 
 @lru_cache(maxsize=4096)
 def _edges(cut: Cut) -> NDArray[np.int64]:
-    units = ceil(cut.size / cut.grain)
-    q, r = divmod(units, cut.parts)
     p = np.arange(cut.parts + 1, dtype=np.int64)
-    edges = np.minimum((p * q + np.minimum(p, r)) * cut.grain, cut.size)
+    edges = begin_of(p, cut.size, np.int64(cut.parts), np.int64(cut.grain))
     edges.flags.writeable = False
     return edges
+
+
+def begin_of(
+    part: NDArray[np.int64],
+    size: int,
+    parts: NDArray[np.int64] | np.int64,
+    grain: NDArray[np.int64] | np.int64,
+) -> NDArray[np.int64]:
+    """Where parts of an axis begin, for cuts of any numbers of parts: broadcast together.
+
+    Args:
+        part: the index of each; the number of parts stands for the end of the axis.
+        size: of the axis.
+        parts, grain: of the cuts.
+    """
+    q, r = np.divmod(-(-size // grain), parts)
+    return np.minimum((part * q + np.minimum(part, r)) * grain, size)
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from .grid import Cut
+from .grid import Cut, begin_of
 from .layout import Layout, canonical, linear_layout
 from .space import AccessMap, AxisMap
 
@@ -106,9 +106,13 @@ def _cut_like(layout: Layout, axis: int, dim: int | None, parts: int, grain: int
     given = layout.grid[dim]
     shares = given.edges()[:: given.parts // given.chips]
     if layout.access.axes[axis] == AxisMap(size, ((dim, 1),)):
-        for fewer in range(parts, 0, -1):
-            for each in dict.fromkeys((grain, 1)):
-                found = _cut(size, fewer * given.chips, each, given.chips)
-                if np.array_equal(found.edges()[::fewer], shares):
-                    return found
+        counts = np.arange(parts, 0, -1)[:, None] * given.chips
+        grains = np.where(size >= counts * grain, (grain, 1), 1)[..., None]
+        first = counts[..., None] // given.chips * np.arange(given.chips + 1)
+        begins = begin_of(first, size, counts[..., None], grains)
+        # The most parts first, and of these the ones in grains.
+        alike = np.argwhere((begins == shares).all(axis=-1))
+        if len(alike):
+            at, coarse = alike[0]
+            return Cut(size, int(counts[at, 0]), int(grains[at, coarse, 0]), given.chips)
     return _cut(size, parts * given.chips, grain, given.chips)
