@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import combinations
 from math import prod
 from random import Random
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import func
@@ -32,6 +32,7 @@ from ....ir.blob import BlobStore
 from ....ir.context import AbeleContext
 from ....ir.provenance import named
 from ....ir.rules.vocabulary import Vocabulary
+from ....ir.support.number_kinds import whole_limits
 from ....ir.tensor_type import tensor_type
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.well_known import ENTRY
@@ -397,12 +398,12 @@ class _Builder:
     def _number(self, array: Array) -> object:
         """The value of a uniform constant: the array's first element, or sometimes a literal.
 
-        Literals come from the sketch. Only literals that the dtype represents exactly are used.
+        Literals come from the sketch. Only literals in the range of the dtype are used.
         """
         asked = Random(f"{self.sketch.seed} {len(self.head)} number")
         literals, dtype = self.sketch.literals, array.dtype
         some = (*literals.ints, *literals.floats) if dtype.kind == "f" else literals.ints
-        fits = [n for n in some if dtype.kind in "fiu" and dtype.type(n) == n]
+        fits = [n for n in some if _holds(dtype, n)]
         return asked.choice(fits) if fits and asked.random() < ASKED else array.flat[0]
 
     def _state(self, type_: Attribute, random: Random) -> str:
@@ -811,3 +812,11 @@ def _is_cheap(op: Operation) -> bool:
     if not isinstance(op, Structured):
         return True
     return prod(op.structure().space.sizes) <= MOST_POINTS
+
+
+def _holds(dtype: np.dtype[Any], number: float) -> bool:
+    """Whether a number is in the range of a dtype that NumPy has itself; floats may round it."""
+    if dtype.kind in "iu":
+        limits = whole_limits(dtype)
+        return limits.min <= number <= limits.max
+    return dtype.kind == "f" and abs(number) <= float(np.finfo(dtype).max)

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import f32
 from abele.dialects import control, nn
 from abele.dialects.levels import NN
 from abele.ir.verify import verify
-from abele.tools.testing.generators.build import RARE, build, default_operators
+from abele.tools.testing.generators.build import RARE, _holds, build, default_operators
 from abele.tools.testing.generators.levels import at_level
 from abele.tools.testing.generators.program import Program
 from abele.tools.testing.generators.sketch import (
@@ -152,6 +152,23 @@ def test_some_constants_are_one_repeated_number():
     ]
     uniform = [np.all(array == array.flat[0]) for array in constants]
     assert 0.2 < np.mean(uniform) < 0.7
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "holds"),
+    [
+        ("uint8", 255, True),
+        ("uint8", 4096, False),
+        ("uint8", -1, False),
+        ("int8", -128, True),
+        ("float16", 4096, True),
+        ("float16", 1e6, False),
+        ("float32", 0.1, True),
+        ("bool", 1, False),
+    ],
+)
+def test_a_literal_is_a_constant_of_a_type_that_holds_it(dtype: str, number: float, holds: bool):
+    assert _holds(np.dtype(dtype), number) == holds
 
 
 def test_programs_have_every_element_type_that_a_tile_can_hold():
