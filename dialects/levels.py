@@ -66,6 +66,12 @@ def all_users_dialects() -> tuple[Dialect, ...]:
     return (*USERS_DIALECTS.values(), *LEVEL_DIALECTS.values())
 
 
+def has_dialects_of_users(module: ModuleOp) -> bool:
+    """Whether a module has operations of dialects that extensions have added, at any level."""
+    added = {each.name for each in all_users_dialects()}
+    return any(op.name.partition(".")[0] in added for op in operations(module))
+
+
 def load_dialect(name: str) -> Dialect:
     """One of abele's own dialects, or one that abele reads."""
     module, _, attribute = (DIALECTS | SOURCE_DIALECTS)[name].partition(":")

@@ -1,8 +1,8 @@
 """The one place that imports the xDSL names which move between releases.
 
-`xdsl.ir`, `xdsl.irdl`, `xdsl.traits` and the modules of `xdsl.dialects` say what the IR is, and any
-file imports from them. The rest of xDSL (the parser, the printer, the rewriter, passes, errors) is
-imported from here, and so are the names of the builtin dialect listed below.
+`xdsl.ir`, `xdsl.ir.affine`, `xdsl.irdl`, `xdsl.traits` and the modules of `xdsl.dialects` say what
+the IR is, and any file imports from them. The rest of xDSL (the parser, the printer, the rewriter,
+passes, errors) is imported from here, and so are the names of the builtin dialect listed below.
 `tests/ir/test_upstream.py` holds every file to that. xDSL is pinned. When the pin changes, this
 file and the type checker show what broke.
 """

@@ -7,7 +7,7 @@ from sources import ROOMS, ROOT, Import, files, imports_in, imports_of
 import abele.ir.upstream as upstream
 
 UPSTREAM = ROOT / "ir" / "upstream.py"
-DIRECT = ("xdsl.ir", "xdsl.irdl", "xdsl.traits", "xdsl.dialects")
+DIRECT = ("xdsl.ir", "xdsl.ir.affine", "xdsl.irdl", "xdsl.traits", "xdsl.dialects")
 """The modules of xDSL that any file imports from, `xdsl.dialects` with all below it."""
 
 

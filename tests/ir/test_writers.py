@@ -42,6 +42,7 @@ OWN = {
     "tools/workshop/recurrent.py": "a temporary file",
     "tools/workshop/transformers/bench.py": "a temporary file",
     "tools/workshop/planted.py": "a log that grows",
+    "tools/workshop/stablehlo/bench.py": "a log that grows",
     "tools/testing/mutation/trial.py": "temporary files",
     "tools/manual/way_down/__main__.py": "a temporary file",
 }

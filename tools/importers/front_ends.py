@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .uses import Use
 
 with deferred(__name__):
-    from ...dialects.levels import MIXED
+    from ...dialects.levels import MIXED, has_dialects_of_users
     from ...dialects.mlir import has_mlir
     from ...ir.text import read_module
     from ...ir.upstream import ModuleOp, VerifyException
@@ -42,7 +42,7 @@ def _read_text(model: str | os.PathLike[str], reading: Reading) -> ModuleOp:
     if _holds_stablehlo(model):
         return STABLEHLO.read(model, reading)
     module = read_module(model, reading.context)
-    if has_mlir(module):
+    if has_mlir(module) and not has_dialects_of_users(module):
         try:
             verify(module, MIXED)
         except VerifyException as error:

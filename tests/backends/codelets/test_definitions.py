@@ -14,7 +14,7 @@ from tile_programs import Case
 from abele.backends.codelets.conversion import compute_dtype, float_limits
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
 from abele.dialects.abele import Plan
-from abele.dialects.dtypes import _TYPES, STORED
+from abele.dialects.dtypes import ELEMENTS, STORED, numpy_dtype
 from abele.dialects.scalar_functions import COMBINERS, FUNCTIONS
 from abele.dialects.structured import Body, Structure
 from abele.ir.geometry.space import AxisMap, Dim, Division, Outside, Space, identity_map
@@ -24,8 +24,8 @@ from . import definitions
 from .definitions import ANY_ZERO, APPROXIMATE, as_integer
 from .test_numerics import run
 
-DTYPES = sorted((d for d, each in _TYPES.items() if each not in STORED), key=str)
-ONLY_STORED = sorted((d for d, each in _TYPES.items() if each in STORED), key=str)
+DTYPES = sorted((numpy_dtype(each) for each in ELEMENTS if each not in STORED), key=str)
+ONLY_STORED = sorted((numpy_dtype(each) for each in ELEMENTS if each in STORED), key=str)
 PARAMETERS: dict[str, tuple[tuple[float, ...], ...]] = {
     "leaky_relu": ((0.5,), (-2.0,), (0.1,)),
     "clip": ((-1.0, 2.0), (0.5, 6.25), (2.0, -2.0)),

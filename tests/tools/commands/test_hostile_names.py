@@ -62,6 +62,7 @@ COMMAND_LINES: dict[str, tuple[str, ...]] = {
     "quantise": ("quantise", "MODEL", "--inputs", "samples.npz", "--to", "int8", "-o", "q.onnx"),
     "missing": ("run", "[/b]\x1b\udcff.onnx"),
     "doctor": ("doctor", "--json", "[b].json"),
+    "export": ("export", "MODEL", "-o", "[b].mlir"),
 }
 EXPLAIN = ("explain", "relu-of-relu", "dump/00-input.mlir")
 OPT = ("opt", "dump/00-input.mlir", "-p", "decompose", "--mlir-print-debuginfo")

@@ -37,6 +37,7 @@ WITHOUT = {
     "bisect": "prints lines",
     "explain": "prints lines",
     "opt": "prints text of a program",
+    "export": "prints lines",
     "report": "prints lines",
     "scan": "its table has two columns of figures; drawing takes seconds",
     "fuzz": "its table has fixed words; it takes seconds",
