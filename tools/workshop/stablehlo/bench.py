@@ -36,9 +36,6 @@ from ...views.terminal import console
 from . import harnesses, interpreter
 from .cases import MOST_WHY, PASSED, VERDICTS, Verdict, judge
 
-MOST_JOBS = 2
-"""The most processes that run cases."""
-
 CASES_OF_A_PROCESS = 200
 """The cases after which a process ends and another one takes its place."""
 
@@ -75,7 +72,7 @@ def conformance(
     ] = None,
     every: Annotated[int, typer.Option(min=1, metavar="N", help="Run one case in N.")] = 1,
     only: Annotated[str, typer.Option(help="A regular expression that names of cases match.")] = "",
-    jobs: Annotated[int, typer.Option(min=1, max=MOST_JOBS, help="The number of processes.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="The number of processes.")] = 1,
     kept: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Append results to a file; skip cases that it has."),
