@@ -2,12 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
-
 from .blob import BlobStore
 from .level import Level
 from .upstream import Context, MLIRLexer
-from .xdsl.dense_splats import compare_splats_by_bits
 from .xdsl.string_literals import read_strings_in_linear_time
 
 
@@ -31,4 +28,3 @@ class AbeleContext(Context):
 
 # Every program that reads or prints text of users has imported this module.
 read_strings_in_linear_time(MLIRLexer)
-compare_splats_by_bits(DenseIntOrFPElementsAttr)

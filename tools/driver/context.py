@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.builtin import Builtin, DenseIntOrFPElementsAttr
 from xdsl.dialects.func import Func
 from xdsl.ir import Dialect
 
 from ...dialects.levels import DIALECTS, LEVELS, SOURCE_DIALECTS, load_dialect
 from ...dialects.mlir import register_mlir
 from ...ir.context import AbeleContext
+from ...ir.xdsl.dense_splats import compare_splats_by_bits
 
 
 def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
     """A context with the dialects of every level, those of MLIR that stand above nn, and more."""
+    compare_splats_by_bits(DenseIntOrFPElementsAttr)
     context = AbeleContext(levels=tuple(LEVELS))
     for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
         context.load_dialect(dialect)
