@@ -144,7 +144,7 @@ def _tidy(module: ModuleOp, where: str) -> FuncOp:
     module.attributes.clear()
     module.properties.clear()
     for each in functions:
-        _check_body(each, where)
+        _check_body(each, where, (ReturnOp,) if each is main else (ReturnOp, stablehlo.ReturnOp))
         arguments = [_said(value.location) for value in each.body.block.args]
         results = _result_names(each)
         if each is main:
@@ -185,10 +185,13 @@ def _entry(functions: Sequence[FuncOp], where: str) -> FuncOp:
     return found[0]
 
 
-def _check_body(function: FuncOp, where: str) -> None:
-    """Raise InputError unless a function has one block, which ends with func.return."""
+def _check_body(function: FuncOp, where: str, ends: tuple[type[Operation], ...]) -> None:
+    """Raise InputError unless a function has one block, which ends with one of some operations.
+
+    JAX ends the functions that compare elements for ApproxTopK with stablehlo.return.
+    """
     blocks = tuple(function.body.blocks)
-    if len(blocks) != 1 or not isinstance(blocks[0].last_op, ReturnOp):
+    if len(blocks) != 1 or not isinstance(blocks[0].last_op, ends):
         name = function.sym_name.data
         raise InputError(f"{where}: @{name}: need one block, which ends with func.return")
 

@@ -120,6 +120,15 @@ OUTSIDE = """
     "func.func"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "outside",
       sym_visibility = "private"}> ({}) : () -> ()
 """
+COMPARATOR = """
+    "func.func"() <{function_type = (tensor<f32>, tensor<f32>) -> tensor<i1>, sym_name = "greater"}>
+      ({
+        ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+          %0 = "stablehlo.compare"(%p, %q) <{comparison_direction =
+            #stablehlo<comparison_direction GT>}> : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          "stablehlo.return"(%0) : (tensor<i1>) -> ()
+      }) : () -> ()
+"""
 
 
 def over_regions(arguments: str) -> str:
@@ -177,3 +186,12 @@ def test_a_program_runs_and_is_dumped_as_it_was_read(net: Path, tmp_path: Path):
     # The dump is a program like the file.
     again = compile_model(dump / "stablehlo.mlir", target="tiny:4", cache=False)
     assert again.run(inputs)["result"].tolist() == (w * x).tolist()
+
+
+def test_a_function_that_compares_elements_ends_as_jax_ends_it(tmp_path: Path):
+    path = tmp_path / "top.mlir"
+    path.write_text(program(RETURN, more=COMPARATOR))
+    x = np.arange(4, dtype=np.float32)
+    exe = compile_model(path, target="tiny:4")
+    (found,) = exe.run({exe.inputs[0].name: x}).values()
+    np.testing.assert_array_equal(found, x)
