@@ -4,36 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import func
-
-from ..dialects import control, nn
 from ..dialects.levels import NN
 from ..dialects.mlir import MLIR
-from ..dialects.structured import Movement, Reinterpretation, Structured
-from ..ir.conversion import Patterns, replace_body
+from ..ir.conversion import Patterns
 from ..ir.upstream import Context, ModuleOp, ModulePass
-from .decompose import Decompose
-from .exporting import operators, program
+from .exporting.export import export, export_patterns
 from .nn_to_linalg import control_flow
 from .nn_to_linalg.conversion import ToLinalg
-from .unfuse import Unfuse
 
-PATTERNS: Patterns[ToLinalg] = Patterns(
-    (nn.ConcatOp, program.converted_concat),
-    (Structured, operators.converted_structured),
-    (Movement, operators.converted_movement),
-    (Reinterpretation, operators.converted_reinterpretation),
-    (nn.StateOp, program.converted_state),
-    (nn.LoadOp, program.converted_load),
-    (nn.StoreOp, program.converted_store),
-    (nn.ConstantOp, program.converted_constant),
-    (func.FuncOp, program.converted_function),
-    (func.CallOp, program.converted_call),
-    (control.RepeatOp, control_flow.repeat),
-    (control.WhileOp, control_flow.while_),
-    (control.IfOp, control_flow.branch),
+PATTERNS: Patterns[ToLinalg] = export_patterns(
+    control_flow.repeat, control_flow.while_, control_flow.branch
 )
-"""What converts each kind of operation. Terminators are converted with their regions."""
+"""What converts each kind of operation."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +41,9 @@ class ConvertNnToLinalg(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
-        Unfuse().apply(ctx, op)
-        Decompose().apply(ctx, op)
-        states = program.States.of(op, all_are_arguments=self.arguments)
-        new = ToLinalg(PATTERNS, "linalg", states)
-        for each in op.body.block.ops:
-            new.convert(each)
-        new.finish()
-        replace_body(op, new.block)
+        export(
+            ctx,
+            op,
+            lambda states: ToLinalg(PATTERNS, "linalg", states),
+            arguments=self.arguments,
+        )

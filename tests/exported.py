@@ -1,14 +1,15 @@
 """Programs of nn in other dialects: what they compute, beside what nn computes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from abele.backends.reference import run_reference
 from abele.dialects.dtypes import numpy_dtype
-from abele.ir.upstream import ModuleOp
-from abele.tools.testing import Program, bounded_run, difference
+from abele.ir.errors import InputError
+from abele.ir.upstream import Context, ModuleOp
+from abele.tools.testing import Program, bounded_run, difference, programs
 from abele.tools.testing.oracle.oracles import Run
 
 
@@ -63,3 +64,27 @@ def differs(program: Program, found: Mapping[str, np.ndarray]) -> str | None:
     run = Run(typed(expected.outputs), {**expected.state, **typed(changed)})
     found_difference = difference(expected, run)
     return None if found_difference is None else found_difference.text
+
+
+def check_round_trips(
+    trip: Callable[[ModuleOp, Context], tuple[str, ModuleOp]], examples: int, least: int = 10
+):
+    """Check that random programs compute the same after a trip through another dialect.
+
+    least: how many programs must have made the trip; others are refused by name.
+    """
+    compared: list[Program] = []
+
+    @drawn(examples)
+    @given(programs("nn"))
+    def check(program: Program):
+        try:
+            _, back = trip(program.module.clone(), program.context)
+        except InputError as error:
+            assert "not covered:" in str(error)
+            return
+        assert differs(program, outputs_of(program, back)) is None
+        compared.append(program)
+
+    check()
+    assert len(compared) >= least
