@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC
+
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -112,22 +114,12 @@ class DotOp(PureOp):
         need_shape("the result", self.result, (*lhs[:-1], *rhs[1:]))
 
 
-@irdl_op_definition
-class ConvolutionOp(PureOp):
-    """The sums of products of a kernel with the elements of an image under it, as it moves.
-
-    Example: %2 = "stablehlo.convolution"(%0, %1) <{batch_group_count = 1 : i64,
-    dimension_numbers = #stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>,
-    feature_group_count = 1 : i64}> :
-    (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
+class Convolving(PureOp, ABC):
+    """A convolution. Its first operands are the image and the kernel.
 
     Attributes:
-        lhs: the image.
-        rhs: the kernel.
         window_strides: from one place of the kernel to the next, along each spatial axis; 1 if
             absent.
-        padding: the zeros before and after the image, along each spatial axis; fewer than 0 take
-            elements away; none if absent.
         lhs_dilation: from one element of the image to the next, with zeros between; 1 if absent.
         rhs_dilation: the same for the kernel.
         window_reversal: whether the kernel is reversed along each spatial axis; not if absent.
@@ -135,14 +127,9 @@ class ConvolutionOp(PureOp):
         feature_group_count: the number of groups that the features are in.
         batch_group_count: the number of groups that the batch is in.
         precision_config: how exact the products are.
-        result: the sums.
     """
 
-    name = "stablehlo.convolution"
-    lhs = operand_def(TensorType)
-    rhs = operand_def(TensorType)
     window_strides = opt_prop_def(INTEGERS)
-    padding = opt_prop_def(DenseIntOrFPElementsAttr)
     lhs_dilation = opt_prop_def(INTEGERS)
     rhs_dilation = opt_prop_def(INTEGERS)
     window_reversal = opt_prop_def(FLAGS)
@@ -150,15 +137,13 @@ class ConvolutionOp(PureOp):
     feature_group_count = prop_def(INTEGER)
     batch_group_count = prop_def(INTEGER)
     precision_config = opt_prop_def(PRECISIONS)
-    result = result_def(TensorType)
 
     def verify_(self) -> None:
-        """Check also the sizes."""
+        """Check also the sizes that do not depend on the padding."""
         super().verify_()
-        axes = self.dimension_numbers.data
-        image, kernel = shape_of(self.lhs), shape_of(self.rhs)
-        spatial = len(axes.image[2])
-        for what, shape in (("lhs", image), ("rhs", kernel), ("result", shape_of(self.result))):
+        axes, spatial = self.dimension_numbers.data, self.spatial
+        image, kernel, result = map(shape_of, (*self.operands[:2], *self.results))
+        for what, shape in (("lhs", image), ("rhs", kernel), ("result", result)):
             need_length(f"the shape of {what}", shape, spatial + 2)
         strides, wide = self.strides, (self.dilations, self.kernel_dilations)
         for what, values in (("window_strides", strides), ("dilation", wide[0] + wide[1])):
@@ -178,16 +163,9 @@ class ConvolutionOp(PureOp):
                 f"{features} features and {batch} images for a kernel from {taken} to {made} "
                 f"features, in {groups} and {batches} groups"
             )
-        sizes = {axes.result[0]: batch // batches, axes.result[1]: made}
-        pads = pairs_of(self.padding, spatial)
-        for i, (a, k, r) in enumerate(
-            zip(axes.image[2], axes.kernel[2], axes.result[2], strict=True)
-        ):
-            n, size = image[a], kernel[k]
-            reach = (n - 1) * wide[0][i] + 1 + sum(pads[i]) if n else sum(pads[i])
-            window = (size - 1) * wide[1][i] + 1 if size else 0
-            sizes[r] = 0 if window > reach else (reach - window) // strides[i] + 1
-        need_shape("the result", self.result, [sizes[a] for a in range(spatial + 2)])
+        sizes = [*result]
+        sizes[axes.result[0]], sizes[axes.result[1]] = batch // batches, made
+        need_shape("the result", self.results[0], sizes)
 
     @property
     def spatial(self) -> int:
@@ -218,6 +196,44 @@ class ConvolutionOp(PureOp):
     def groups(self) -> tuple[int, int]:
         """The number of groups of features, and of groups of the batch."""
         return self.feature_group_count.value.data, self.batch_group_count.value.data
+
+
+@irdl_op_definition
+class ConvolutionOp(Convolving):
+    """The sums of products of a kernel with the elements of an image under it, as it moves.
+
+    Example: %2 = "stablehlo.convolution"(%0, %1) <{batch_group_count = 1 : i64,
+    dimension_numbers = #stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>,
+    feature_group_count = 1 : i64}> :
+    (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
+
+    Attributes:
+        lhs: the image.
+        rhs: the kernel.
+        padding: the zeros before and after the image, along each spatial axis; fewer than 0 take
+            elements away; none if absent.
+        result: the sums.
+    """
+
+    name = "stablehlo.convolution"
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    padding = opt_prop_def(DenseIntOrFPElementsAttr)
+    result = result_def(TensorType)
+
+    def verify_(self) -> None:
+        """Check also the sizes of the spatial axes."""
+        super().verify_()
+        axes, pads = self.dimension_numbers.data, pairs_of(self.padding, self.spatial)
+        image, kernel, sizes = shape_of(self.lhs), shape_of(self.rhs), [*shape_of(self.result)]
+        for i, (a, k, r) in enumerate(
+            zip(axes.image[2], axes.kernel[2], axes.result[2], strict=True)
+        ):
+            n, size = image[a], kernel[k]
+            reach = ((n - 1) * self.dilations[i] + 1 if n else 0) + sum(pads[i])
+            window = (size - 1) * self.kernel_dilations[i] + 1 if size else 0
+            sizes[r] = 0 if window > reach else (reach - window) // self.strides[i] + 1
+        need_shape("the result", self.result, sizes)
 
 
 PRODUCTS = (DotGeneralOp, DotOp, ConvolutionOp)

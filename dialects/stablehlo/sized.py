@@ -14,9 +14,9 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 
 from ...ir.upstream import VerifyException
 from ..nn.base import element_of, shape_of
-from .base import FLAGS, INTEGER, INTEGERS, PureOp, need_axes, need_length, need_shape
-from .numberings import ConvAttr, GatherAttr
-from .products import PRECISIONS
+from .base import INTEGER, INTEGERS, PureOp, need_axes, need_length, need_shape
+from .numberings import GatherAttr
+from .products import Convolving
 
 
 class ShapedOp(PureOp, ABC):
@@ -189,7 +189,7 @@ class DynamicGatherOp(PureOp):
 
 
 @irdl_op_definition
-class DynamicConvOp(PureOp):
+class DynamicConvOp(Convolving):
     """The sums of products of a kernel with the elements of an image under it, as it moves.
 
     Example: %3 = "stablehlo.dynamic_conv"(%0, %1, %2) <{batch_group_count = 1 : i64,
@@ -200,23 +200,21 @@ class DynamicConvOp(PureOp):
     Attributes:
         lhs: the image.
         rhs: the kernel.
-        padding: the zeros before and after the image, along each spatial axis.
-        window_strides: as for stablehlo.convolution, and all others.
+        padding: the zeros before and after the image, along each spatial axis; two numbers for
+            each.
+        result: the sums.
     """
 
     name = "stablehlo.dynamic_conv"
     lhs = operand_def(TensorType)
     rhs = operand_def(TensorType)
     padding = operand_def(TensorType)
-    window_strides = opt_prop_def(INTEGERS)
-    lhs_dilation = opt_prop_def(INTEGERS)
-    rhs_dilation = opt_prop_def(INTEGERS)
-    window_reversal = opt_prop_def(FLAGS)
-    dimension_numbers = prop_def(ConvAttr)
-    feature_group_count = prop_def(INTEGER)
-    batch_group_count = prop_def(INTEGER)
-    precision_config = opt_prop_def(PRECISIONS)
     result = result_def(TensorType)
+
+    def verify_(self) -> None:
+        """Check also the number of paddings."""
+        super().verify_()
+        need_shape("padding", self.padding, (self.spatial, 2))
 
 
 @irdl_op_definition

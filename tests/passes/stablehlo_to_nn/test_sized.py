@@ -5,6 +5,7 @@ import pytest
 from lowered_stablehlo import lowered, operations, results_of, returned, values_of
 
 from abele.ir.support.errors import InputError
+from abele.ir.upstream import VerifyException
 
 GIVEN = np.arange(12, dtype=np.float32).reshape(4, 3)
 X = "tensor<4x3xf32>"
@@ -119,21 +120,42 @@ def test_the_size_of_an_axis_is_a_constant() -> None:
     assert int(values_of(module, GIVEN)[0]) == 3
 
 
-def test_the_padding_of_a_convolution_is_a_constant() -> None:
-    types = "(tensor<1x1x4xf32>, tensor<1x1x3xf32>, tensor<1x2xi64>) -> tensor<1x1x4xf32>"
-    body = main(
-        listed("p", "1", "1x2xi64")
+def convolved(padding: str, attributes: str = "feature_group_count = 1 : i64") -> str:
+    types = f"(tensor<1x1x4xf32>, tensor<1x1x3xf32>, tensor<{padding}>) -> tensor<1x1x4xf32>"
+    return main(
+        listed("p", "1", padding)
         + f"""%0 = "stablehlo.dynamic_conv"(%x, %w, %p) <{{batch_group_count = 1 : i64,
         dimension_numbers = #stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>,
-        feature_group_count = 1 : i64}}> : {types}\n""",
+        {attributes}}}> : {types}\n""",
         "tensor<1x1x4xf32>",
     )
+
+
+CONVOLVED = "%x: tensor<1x1x4xf32>, %w: tensor<1x1x3xf32>", "tensor<1x1x4xf32>"
+
+
+def test_the_padding_of_a_convolution_is_a_constant() -> None:
     image, kernel = np.arange(4, dtype=np.float32), np.array([1, 2, 3], np.float32)
     (found,) = results_of(
-        body,
-        "%x: tensor<1x1x4xf32>, %w: tensor<1x1x3xf32>",
-        "tensor<1x1x4xf32>",
-        image.reshape(1, 1, 4),
-        kernel.reshape(1, 1, 3),
+        convolved("1x2xi64"), *CONVOLVED, image.reshape(1, 1, 4), kernel.reshape(1, 1, 3)
     )
     np.testing.assert_array_equal(found.reshape(-1), np.correlate(image, kernel, "same"))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (convolved("2x1xi64"), r"padding has shape \[2, 1\]; need \[1, 2\]"),
+        (convolved("1x2xi64", "feature_group_count = 0 : i64"), "0 groups of features"),
+        (
+            convolved(
+                "1x2xi64",
+                "feature_group_count = 1 : i64, window_strides = array<i64: 0>",
+            ),
+            r"window_strides \[0\]; need 1 or more",
+        ),
+    ],
+)
+def test_a_convolution_with_a_mistake_is_refused(body: str, message: str) -> None:
+    with pytest.raises(VerifyException, match=message):
+        lowered(body, *CONVOLVED)
