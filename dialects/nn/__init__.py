@@ -10,6 +10,7 @@ from xdsl.ir import Dialect
 from ...ir.support.deferred import deferred
 from ...ir.xdsl.verified_by_form import verified_by_form
 from . import elementwise
+from .angle import angle
 from .base import (
     PureTensorOp,
     TensorOp,
@@ -153,6 +154,7 @@ __all__ = [
     "TensorOp",
     "TransposeOp",
     "UpdateOp",
+    "angle",
     "at",
     "broadcast",
     "can_begin",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf, pi
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -147,21 +147,8 @@ def _xor(op: Any, new: ToNn) -> Sequence[SSAValue]:
 
 
 def _atan2(op: Any, new: ToNn) -> Sequence[SSAValue]:
-    """The angle of the point (b, a), from the tangent, by quadrants."""
     a, b = new.operands(op)
-    y, x = new.wide(a), new.wide(b)
-    zero = new.number(0.0, x)
-    x_is_0 = new.add(nn.EqualOp(x, zero))
-    safe = new.add(nn.SelectOp(x_is_0, new.number(1.0, x), x))
-    angle = new.add(nn.AtanOp(new.add(nn.DivOp(y, safe))))
-    below = new.add(nn.LessOp(y, zero))
-    turn = new.add(nn.SelectOp(below, new.number(-pi, x), new.number(pi, x)))
-    left = new.add(nn.LessOp(x, zero))
-    whole = new.add(nn.SelectOp(left, new.add(nn.AddOp(angle, turn)), angle))
-    above = new.add(nn.GreaterOp(y, zero))
-    half = new.add(nn.SelectOp(above, new.number(pi / 2, x), zero))
-    upright = new.add(nn.SelectOp(below, new.number(-pi / 2, x), half))
-    found = new.add(nn.SelectOp(x_is_0, upright, whole))
+    found = nn.angle(new.wide(a), new.wide(b), new.add, new.number)
     return [new.cast(found, nn.element_of(a))]
 
 

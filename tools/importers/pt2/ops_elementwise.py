@@ -480,20 +480,8 @@ def _hypot(node: AtenNode) -> Results:
 
 
 def _atan2(node: AtenNode) -> Results:
-    """The angle of the point (other, self), from the tangent, by quadrants."""
     y, x = (node.wide(each) for each in _operands(node, "self", "other"))
-    zero = node.constant(0.0, x)
-    x_is_0 = node.add(nn.EqualOp(x, zero))
-    safe = node.add(nn.SelectOp(x_is_0, node.constant(1.0, x), x))
-    angle = node.add(nn.AtanOp(node.add(nn.DivOp(y, safe))))
-    below = node.add(nn.LessOp(y, zero))
-    turn = node.add(nn.SelectOp(below, node.constant(-pi, x), node.constant(pi, x)))
-    left = node.add(nn.LessOp(x, zero))
-    whole = node.add(nn.SelectOp(left, node.add(nn.AddOp(angle, turn)), angle))
-    above = node.add(nn.GreaterOp(y, zero))
-    half = node.add(nn.SelectOp(above, node.constant(pi / 2, x), zero))
-    upright = node.add(nn.SelectOp(below, node.constant(-pi / 2, x), half))
-    return node.add(nn.SelectOp(x_is_0, upright, whole))
+    return nn.angle(y, x, node.add, node.constant)
 
 
 def _xlogy(node: AtenNode) -> Results:
