@@ -11,17 +11,17 @@ from typing import Any, cast
 from xdsl.dialects.builtin import AnyFloat, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...backends.reference.gather import fill_value
 from ...dialects import nn
 from ...dialects.along import Along
 from ...dialects.combiners import Extreme
 from ...dialects.coordinates import coordinate_dtypes
 from ...dialects.dtypes import dtype_named, element_type, numpy_dtype
-from ...dialects.scalar_functions import COMBINERS, FUNCTIONS
+from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.structured import Movement, Reinterpretation, Stage, Structure, Structured
 from ...ir.conversion import Patterns
 from ...ir.geometry.space import AccessMap, AxisMap, Position
 from ...ir.refusals import ThoroughConversion, Uncovered
+from ..identities import identity_of
 from .functions import apply
 from .indices import are_from_front
 from .reads import Shapes, Shown, Terms
@@ -71,14 +71,6 @@ class Loops:
     def shape(self) -> tuple[int, ...]:
         """The shape of the result."""
         return tuple(self.sizes[d] for d in self.results)
-
-
-def identity_of(combiner: str, element: Attribute) -> float | int | bool:
-    """What a combiner ignores, as a number of a type."""
-    value = COMBINERS[combiner]
-    if element == i1:
-        return value > 0
-    return fill_value(value, numpy_dtype(element))
 
 
 @dataclass(frozen=True)

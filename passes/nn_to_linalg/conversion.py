@@ -26,10 +26,11 @@ from ...dialects.dense import dense_of_array
 from ...ir.provenance import at, locate
 from ...ir.refusals import Uncovered
 from ..exporting.functions import TRUTHS
-from ..exporting.operators import Counted, Gathered, Loops, identity_of
+from ..exporting.operators import Counted, Gathered, Loops
 from ..exporting.program import ProgramExport
 from ..exporting.reads import Shown, Terms
 from ..exporting.terms import Term
+from ..identities import identity_of
 from .scalars import Scalars, flat
 
 MERGES = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}

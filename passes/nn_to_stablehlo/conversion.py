@@ -18,10 +18,11 @@ from ...ir.provenance import at, locate
 from ...ir.refusals import Uncovered
 from ...ir.upstream import UNKNOWN_LOC
 from ..exporting.functions import TRUTHS
-from ..exporting.operators import Counted, Gathered, Loops, identity_of
+from ..exporting.operators import Counted, Gathered, Loops
 from ..exporting.program import ProgramExport
 from ..exporting.reads import Shown
 from ..exporting.terms import Term
+from ..identities import identity_of
 from .numbers import FUNCTIONS, Numbers, broadcast, constant
 
 MERGES = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}

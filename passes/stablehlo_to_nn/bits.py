@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
@@ -11,15 +10,9 @@ from ...dialects import nn, stablehlo
 from ...dialects.dtypes import numpy_dtype
 from ...ir.support.number_kinds import bit_width
 from .conversion import Lower, ToNn
+from .elementwise import built
 from .integers import bits_as, ones_counted, zeros_counted
 from .random_bits import GENERATORS
-
-
-def _unary(build: Callable[[ToNn, SSAValue], SSAValue]) -> Lower:
-    def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
-        return [build(new, new.value(op.operand))]
-
-    return lower
 
 
 def _bitcast_convert(op: stablehlo.BitcastConvertOp, new: ToNn) -> Sequence[SSAValue]:
@@ -38,8 +31,8 @@ def _rng_bit_generator(op: stablehlo.RngBitGeneratorOp, new: ToNn) -> Sequence[S
 
 
 TABLE: Mapping[str, Lower] = {
-    "stablehlo.popcnt": _unary(ones_counted),
-    "stablehlo.count_leading_zeros": _unary(zeros_counted),
+    "stablehlo.popcnt": built(ones_counted),
+    "stablehlo.count_leading_zeros": built(zeros_counted),
     "stablehlo.bitcast_convert": _bitcast_convert,
     "stablehlo.rng_bit_generator": _rng_bit_generator,
 }

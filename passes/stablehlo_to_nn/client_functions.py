@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
 from xdsl.ir import OpResult, SSAValue
 
 from ...dialects import nn
-from .conversion import Lower, ToNn
+from .conversion import Lower, ToNn, splat_of
+from .elementwise import unary
 from .special_functions import FORMULAS, special
-
-
-def _unary(make: Callable[[SSAValue], Any]) -> Lower:
-    def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
-        return [new.add(make(new.value(op.operand)))]
-
-    return lower
 
 
 def _special(op: Any, new: ToNn) -> Sequence[SSAValue]:
@@ -69,12 +63,12 @@ def _multiple(new: ToNn, value: OpResult) -> tuple[float, SSAValue] | None:
     if value.op.name not in ("stablehlo.multiply", "stablehlo.divide"):
         return None
     lhs, rhs = value.op.operands
-    number = new.splat(new.value(rhs))
+    number = splat_of(new.value(rhs))
     if value.op.name == "stablehlo.divide":
         return (1.0 / number, lhs) if number else None
     if number is not None:
         return number, lhs
-    number = new.splat(new.value(lhs))
+    number = splat_of(new.value(lhs))
     return None if number is None else (number, rhs)
 
 
@@ -93,20 +87,20 @@ def _is_infinity(sign: float) -> Lower:
 
 
 TABLE: Mapping[str, Lower] = {
-    "chlo.acos": _unary(nn.AcosOp),
-    "chlo.acosh": _unary(nn.AcoshOp),
-    "chlo.asin": _unary(nn.AsinOp),
-    "chlo.asinh": _unary(nn.AsinhOp),
-    "chlo.atan": _unary(nn.AtanOp),
-    "chlo.atanh": _unary(nn.AtanhOp),
-    "chlo.cosh": _unary(nn.CoshOp),
-    "chlo.erf": _unary(nn.ErfOp),
-    "chlo.is_inf": _unary(nn.IsInfOp),
+    "chlo.acos": unary(nn.AcosOp),
+    "chlo.acosh": unary(nn.AcoshOp),
+    "chlo.asin": unary(nn.AsinOp),
+    "chlo.asinh": unary(nn.AsinhOp),
+    "chlo.atan": unary(nn.AtanOp),
+    "chlo.atanh": unary(nn.AtanhOp),
+    "chlo.cosh": unary(nn.CoshOp),
+    "chlo.erf": unary(nn.ErfOp),
+    "chlo.is_inf": unary(nn.IsInfOp),
     "chlo.is_neg_inf": _is_infinity(-1.0),
     "chlo.is_pos_inf": _is_infinity(1.0),
-    "chlo.sinh": _unary(nn.SinhOp),
-    "chlo.square": _unary(nn.SquareOp),
-    "chlo.tan": _unary(nn.TanOp),
+    "chlo.sinh": unary(nn.SinhOp),
+    "chlo.square": unary(nn.SquareOp),
+    "chlo.tan": unary(nn.TanOp),
     "chlo.next_after": _special,
     **dict.fromkeys(FORMULAS, _special),
     "chlo.erfc": _erfc,

@@ -31,8 +31,8 @@ Op = TypeVar("Op", bound=Operation)
 
 ToNnArray = NDArray[Any]
 
-
 ADVICE = "--list-ops shows all operations"
+"""What a message about an operation that is not supported ends with."""
 
 
 class Unsupported(InputError, NotImplementedError):
@@ -104,20 +104,6 @@ class ToNn(Conversion):
         does not matter.
         """
         return self._known.array(value)
-
-    def splat(self, value: SSAValue) -> float | None:
-        """The number that all elements of a value of nn are; None if that is not known.
-
-        It is exact: integers are Python's.
-        """
-        while isinstance(value, OpResult) and isinstance(value.op, nn.ExpandOp | nn.ReshapeOp):
-            value = value.op.operands[0]
-        if not isinstance(value, OpResult) or not isinstance(value.op, nn.ConstantOp):
-            return None
-        array = value.op.value.array
-        if not array.size or (array.size > 1 and any(array.strides)):
-            return None
-        return cast("float", array[(0,) * array.ndim].item())
 
     # Building
 
@@ -287,7 +273,9 @@ class ToNn(Conversion):
         return at(self._around, name)
 
     def lower_block(self, block: Block, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-        """Lower the operations of a block into the present one, and return what its end names.
+        """Lower the operations of a block into the present one.
+
+        Returns the values of nn that the operands of its last operation have become.
 
         Args:
             arguments: what the block's arguments are, in nn.
@@ -302,7 +290,9 @@ class ToNn(Conversion):
         return [self.values[each] for each in end.operands]
 
     def applied(self, region: Region, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-        """What a region on single elements makes of whole tensors, element by element.
+        """Apply a region on single elements to all elements of tensors.
+
+        Returns one value of nn for each result of the region.
 
         Args:
             arguments: values of nn, whose shapes broadcast with each other.
@@ -317,7 +307,10 @@ class ToNn(Conversion):
             self._stretched -= 1
 
     def tried(self, region: Region, arguments: Sequence[ToNnArray]) -> list[ToNnArray]:
-        """The arrays that a region on single elements makes of arrays, element by element."""
+        """Apply a region on single elements to all elements of arrays.
+
+        Returns one array for each result of the region.
+        """
         with self.into(Block()):
             given = [self.add(nn.ConstantOp(each)) for each in arguments]
             added, self._added = self._added, []
@@ -387,6 +380,27 @@ class RegionInProgress:
             values = new.lower_block(self._old.block, arguments(self.block.args))
             self.block.add_op(end(values))
         return Region(self.block)
+
+
+def source_of(value: SSAValue) -> SSAValue:
+    """The value of nn that a value only repeats, or has in another shape."""
+    while isinstance(value, OpResult) and isinstance(value.op, nn.ExpandOp | nn.ReshapeOp):
+        value = value.op.operands[0]
+    return value
+
+
+def splat_of(value: SSAValue) -> float | None:
+    """The number that all elements of a value of nn are; None if that is not known.
+
+    It is exact: integers are Python's.
+    """
+    source = source_of(value)
+    if not isinstance(source, OpResult) or not isinstance(source.op, nn.ConstantOp):
+        return None
+    array = source.op.value.array
+    if not array.size or (array.size > 1 and any(array.strides)):
+        return None
+    return cast("float", array[(0,) * array.ndim].item())
 
 
 def _where(op: Operation) -> str:

@@ -6,19 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
-import numpy as np
-from xdsl.dialects.builtin import IntegerType, Signedness, f32, f64, i1, i32
+from xdsl.dialects.builtin import f32, f64, i1, i32
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import nn, stablehlo
-from ...dialects.dtypes import element_type, numpy_dtype
-from ...ir.support.number_kinds import is_floating
-from .conversion import Lower, ToNn
+from ...ir.support.number_kinds import bit_width, is_floating
+from .conversion import Lower, ToNn, splat_of
 from .formula import Number
-from .integers import divided, remainder
-
-UINT32 = IntegerType(32, Signedness.UNSIGNED)
-"""Unsigned integers of 32 bits."""
+from .integers import divided, dtype_of, remainder, signed, unsigned
 
 Unary = Callable[[SSAValue], Any]
 Binary = Callable[[SSAValue, SSAValue], Any]
@@ -27,7 +22,7 @@ Steps = Callable[[ToNn, SSAValue], SSAValue]
 
 def is_float(value: SSAValue) -> bool:
     """Whether the elements are floats."""
-    return is_floating(numpy_dtype(nn.element_of(value)))
+    return is_floating(dtype_of(value))
 
 
 def is_truth(value: SSAValue) -> bool:
@@ -35,7 +30,8 @@ def is_truth(value: SSAValue) -> bool:
     return nn.element_of(value) == i1
 
 
-def _unary(make: Unary) -> Lower:
+def unary(make: Unary) -> Lower:
+    """A function of one element that an operation of nn computes."""
     return lambda op, new: [new.add(make(new.value(op.operand)))]
 
 
@@ -74,8 +70,8 @@ def _binary(make: Binary, of_truths: Binary | None = None) -> Lower:
     return lower
 
 
-def _built(build: Callable[[ToNn, SSAValue, SSAValue], SSAValue]) -> Lower:
-    """A function of two elements that a function builds."""
+def built(build: Callable[..., SSAValue]) -> Lower:
+    """A function of elements that a function builds from the program and the operands."""
     return lambda op, new: [build(new, *new.operands(op))]
 
 
@@ -152,30 +148,21 @@ def _atan2(op: Any, new: ToNn) -> Sequence[SSAValue]:
     return [new.cast(found, nn.element_of(a))]
 
 
-def _shift_right(signed: bool) -> Lower:
+def _shift_right(kind: Callable[[int], Attribute]) -> Lower:
     """Bits moved towards the lowest one.
 
     Args:
-        signed: whether copies of the sign move in.
+        kind: the integers of some bits. nn moves copies of the sign into signed ones, and zeros
+            into unsigned ones.
     """
 
     def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
         lhs, rhs = new.operands(op)
-        element = nn.element_of(lhs)
-        # nn moves in copies of the sign for signed types, and zeros for unsigned ones.
-        kind = numpy_dtype(element)
-        wanted = element_like(kind, signed=signed)
-        if wanted == element:
-            return [new.add(nn.ShiftRightOp(lhs, rhs))]
-        bits = [new.add(nn.BitCastOp(each, wanted)) for each in (lhs, rhs)]
-        return [new.add(nn.BitCastOp(new.add(nn.ShiftRightOp(*bits)), element))]
+        wanted = kind(bit_width(dtype_of(lhs)))
+        found = nn.ShiftRightOp(new.bits(lhs, wanted), new.bits(rhs, wanted))
+        return [new.bits(new.add(found), nn.element_of(lhs))]
 
     return lower
-
-
-def element_like(dtype: np.dtype[Any], *, signed: bool) -> Attribute:
-    """The element type of integers of as many bytes."""
-    return element_type(np.dtype(f"{'i' if signed else 'u'}{dtype.itemsize}"))
 
 
 def _reduce_precision(op: stablehlo.ReducePrecisionOp, new: ToNn) -> Sequence[SSAValue]:
@@ -188,7 +175,7 @@ def _reduce_precision(op: stablehlo.ReducePrecisionOp, new: ToNn) -> Sequence[SS
         raise new.unsupported("f64", "f32 and narrower floats are")
     exponent, mantissa = op.exponent_bits.value.data, op.mantissa_bits.value.data
     value = new.cast(given, f32)
-    bits = new.add(nn.BitCastOp(value, UINT32))
+    bits = new.add(nn.BitCastOp(value, unsigned(32)))
 
     def word(number: int) -> SSAValue:
         return new.number(number, bits)
@@ -226,7 +213,7 @@ def _extreme(make: Binary, of_truths: Binary, lowest: float) -> Lower:
         lhs, rhs = new.operands(op)
         shape = nn.shape_of(op.result)
         for value, other in ((lhs, rhs), (rhs, lhs)):
-            number = new.splat(value) if is_float(value) else None
+            number = splat_of(value) if is_float(value) else None
             if number is None or nn.shape_of(other) != shape:
                 continue
             if number == lowest:
@@ -273,15 +260,11 @@ def compared(
 
 def in_total_order(new: ToNn, value: SSAValue) -> SSAValue:
     """Whole numbers in the order of floats: -NaN, -inf, ..., -0, 0, ..., inf, NaN."""
-    element = element_like(numpy_dtype(nn.element_of(value)), signed=True)
-    bits = new.add(nn.BitCastOp(value, element))
+    width = bit_width(dtype_of(value))
+    bits = new.bits(value, signed(width))
     # The more the bits of a negative float grow, the smaller it is.
-    lowest = -(1 << 8 * numpy_dtype(element).itemsize - 1)
-    flipped = new.add(
-        nn.SubOp(
-            new.number(-1, bits), new.add(nn.BitwiseAndOp(bits, new.number(-lowest - 1, bits)))
-        )
-    )
+    without_sign = new.add(nn.BitwiseAndOp(bits, new.number((1 << width - 1) - 1, bits)))
+    flipped = new.add(nn.SubOp(new.number(-1, bits), without_sign))
     negative = new.add(nn.LessOp(bits, new.number(0, bits)))
     return new.add(nn.SelectOp(negative, flipped, bits))
 
@@ -292,7 +275,7 @@ def _select(op: stablehlo.SelectOp, new: ToNn) -> Sequence[SSAValue]:
 
 def _clamp(op: stablehlo.ClampOp, new: ToNn) -> Sequence[SSAValue]:
     low, value, high = new.operands(op)
-    least, most = new.splat(low), new.splat(high)
+    least, most = splat_of(low), splat_of(high)
     if least is not None and most is not None and least <= most and is_float(value):
         return [new.add(nn.ClipOp(value, float(least), float(most)))]
     above = new.add(nn.MaxOp(low, value))
@@ -300,42 +283,42 @@ def _clamp(op: stablehlo.ClampOp, new: ToNn) -> Sequence[SSAValue]:
 
 
 TABLE: Mapping[str, Lower] = {
-    "stablehlo.abs": _unary(nn.AbsOp),
+    "stablehlo.abs": unary(nn.AbsOp),
     "stablehlo.cbrt": _in_wide(_cbrt),
     "stablehlo.ceil": _of_numbers(nn.CeilOp),
     "stablehlo.convert": _convert,
-    "stablehlo.cosine": _unary(nn.CosOp),
-    "stablehlo.exponential": _unary(nn.ExpOp),
+    "stablehlo.cosine": unary(nn.CosOp),
+    "stablehlo.exponential": unary(nn.ExpOp),
     "stablehlo.exponential_minus_one": _in_wide(_expm1),
     "stablehlo.floor": _of_numbers(nn.FloorOp),
     "stablehlo.is_finite": _is_finite,
-    "stablehlo.log": _unary(nn.LogOp),
+    "stablehlo.log": unary(nn.LogOp),
     "stablehlo.log_plus_one": _in_wide(_log1p),
-    "stablehlo.logistic": _unary(nn.SigmoidOp),
-    "stablehlo.negate": _unary(nn.NegOp),
+    "stablehlo.logistic": unary(nn.SigmoidOp),
+    "stablehlo.negate": unary(nn.NegOp),
     "stablehlo.not": _not,
     "stablehlo.round_nearest_afz": _in_wide(_round_away),
     "stablehlo.round_nearest_even": _of_numbers(nn.RoundOp),
     "stablehlo.rsqrt": _in_wide(_rsqrt),
-    "stablehlo.sign": _unary(nn.SignOp),
-    "stablehlo.sine": _unary(nn.SinOp),
-    "stablehlo.sqrt": _unary(nn.SqrtOp),
-    "stablehlo.tan": _unary(nn.TanOp),
-    "stablehlo.tanh": _unary(nn.TanhOp),
+    "stablehlo.sign": unary(nn.SignOp),
+    "stablehlo.sine": unary(nn.SinOp),
+    "stablehlo.sqrt": unary(nn.SqrtOp),
+    "stablehlo.tan": unary(nn.TanOp),
+    "stablehlo.tanh": unary(nn.TanhOp),
     "stablehlo.add": _binary(nn.AddOp, nn.LogicalOrOp),
     "stablehlo.and": _binary(nn.BitwiseAndOp, nn.LogicalAndOp),
     "stablehlo.atan2": _atan2,
-    "stablehlo.divide": _built(divided),
+    "stablehlo.divide": built(divided),
     "stablehlo.maximum": _extreme(nn.MaxOp, nn.LogicalOrOp, -inf),
     "stablehlo.minimum": _extreme(nn.MinOp, nn.LogicalAndOp, inf),
     "stablehlo.multiply": _binary(nn.MulOp, nn.LogicalAndOp),
     "stablehlo.or": _binary(nn.BitwiseOrOp, nn.LogicalOrOp),
     "stablehlo.power": _binary(nn.PowOp),
     "stablehlo.reduce_precision": _reduce_precision,
-    "stablehlo.remainder": _built(remainder),
+    "stablehlo.remainder": built(remainder),
     "stablehlo.shift_left": _binary(nn.ShiftLeftOp),
-    "stablehlo.shift_right_arithmetic": _shift_right(signed=True),
-    "stablehlo.shift_right_logical": _shift_right(signed=False),
+    "stablehlo.shift_right_arithmetic": _shift_right(signed),
+    "stablehlo.shift_right_logical": _shift_right(unsigned),
     "stablehlo.subtract": _binary(nn.SubOp),
     "stablehlo.xor": _xor,
     "stablehlo.compare": _compare,

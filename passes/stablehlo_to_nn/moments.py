@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ...dialects import nn
 from ...ir.provenance import at
+from .conversion import source_of, splat_of
 
 Axes = tuple[int, ...]
 
@@ -71,22 +72,10 @@ def _other(op: nn.MulOp, value: SSAValue) -> SSAValue:
     return op.rhs if op.lhs is value else op.lhs
 
 
-def _source(value: SSAValue) -> SSAValue:
-    """What a value only repeats, or shows in another shape."""
-    while isinstance(value, OpResult) and isinstance(value.op, nn.ExpandOp | nn.ReshapeOp):
-        value = value.op.operands[0]
-    return value
-
-
 def _is(value: SSAValue, number: float) -> bool:
     """Whether a value is a number, as far as f32 holds it."""
-    source = _source(value)
-    if not isinstance(source, OpResult) or not isinstance(source.op, nn.ConstantOp):
-        return False
-    array = source.op.value.array
-    if array.size > 1 and any(array.strides):
-        return False
-    return bool(array.size) and abs(float(array.flat[0]) - number) <= 1e-6 * abs(number)
+    found = splat_of(value)
+    return found is not None and abs(found - number) <= 1e-6 * abs(number)
 
 
 def _squared(value: SSAValue) -> SSAValue | None:
@@ -108,7 +97,7 @@ def _around(mean: _Mean, means: dict[SSAValue, _Mean]) -> Found | None:
     deviation = _squared(mean.value)
     if not isinstance(deviation, OpResult) or not isinstance(deviation.op, nn.SubOp):
         return None
-    value, centre = deviation.op.lhs, _source(deviation.op.rhs)
+    value, centre = deviation.op.lhs, source_of(deviation.op.rhs)
     inner = means.get(centre) or means.get(deviation.op.rhs)
     named = centre if centre in means else deviation.op.rhs
     if inner is None or inner.value is not value or inner.axes != mean.axes:

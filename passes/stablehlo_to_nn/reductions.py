@@ -97,14 +97,18 @@ def _in_halves(
     parts = [
         new.reshape(new.transpose(each, [*op.axes, *kept]), (count, *sizes)) for each in values
     ]
+
+    def part(value: SSAValue, start: int, size: int) -> SSAValue:
+        return new.box(value, [start, *[0] * len(sizes)], [size, *sizes])
+
     while count > 1:
         half = count // 2
-        first, second = ([_part(new, each, at, half) for each in parts] for at in (0, half))
+        first, second = ([part(each, at, half) for each in parts] for at in (0, half))
         merged = [
             new.expand(each, (half, *sizes)) for each in new.applied(op.body, [*first, *second])
         ]
         if count % 2:
-            rest = [_part(new, each, count - 1, 1) for each in parts]
+            rest = [part(each, count - 1, 1) for each in parts]
             merged = [
                 new.add(nn.ConcatOp([each, last], 0))
                 for each, last in zip(merged, rest, strict=True)
@@ -113,15 +117,6 @@ def _in_halves(
     last = [new.reshape(each, sizes) for each in parts]
     made = new.applied(op.body, [*initial, *last])
     return [new.expand(each, sizes) for each in made]
-
-
-def _part(new: ToNn, value: SSAValue, start: int, size: int) -> SSAValue:
-    """Rows of a tensor."""
-    shape = nn.shape_of(value)
-    if size == shape[0]:
-        return value
-    starts, steps = [start, *[0] * (len(shape) - 1)], [1] * len(shape)
-    return new.add(nn.SliceOp(value, starts, steps, (size, *shape[1:])))
 
 
 def _map(op: stablehlo.MapOp, new: ToNn) -> Sequence[SSAValue]:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import i1
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
-from ...ir.support.number_kinds import is_floating, is_whole, whole_limits
-from .conversion import ToNn
+from ...ir.support.number_kinds import is_floating, is_whole
+from ..identities import identity_of
+from .conversion import ToNn, splat_of
 
 COMBINERS: Mapping[str, str] = {
     "stablehlo.add": "sum",
@@ -59,23 +60,9 @@ def combiner_of(region: Region, number: int) -> str | None:
     return (OF_TRUTHS if nn.element_of(pair[0]) == i1 else COMBINERS).get(made.name)
 
 
-def identity_of(combiner: str, element: Attribute) -> float:
-    """The number that a combiner merges without effect."""
-    dtype = numpy_dtype(element)
-    if combiner in ("sum", "prod"):
-        return float(combiner == "prod")
-    sign = -1 if combiner == "max" else 1
-    if dtype == np.bool_:
-        return float(sign > 0)
-    if is_whole(dtype):
-        limits = whole_limits(dtype)
-        return limits.min if sign < 0 else limits.max
-    return sign * float("inf")
-
-
 def is_identity(new: ToNn, value: SSAValue, combiner: str) -> bool:
     """Whether a value of nn is a number that a combiner merges without effect."""
-    found = new.splat(value)
+    found = splat_of(value)
     return found is not None and found == identity_of(combiner, nn.element_of(value))
 
 

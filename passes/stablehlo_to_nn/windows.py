@@ -16,10 +16,11 @@ from ...dialects.dtypes import numpy_dtype
 from ...dialects.nn.index import dims_of
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.space import AccessMap, AxisMap, Position, Space
-from .conversion import Lower, ToNn
+from ..identities import identity_of
+from .conversion import Lower, ToNn, splat_of
 from .cumulative import cumulative
 from .elementwise import is_float
-from .regions import MERGE, combiner_of, identity_of, is_identity
+from .regions import MERGE, combiner_of, is_identity
 from .stored_types import computed_wide
 from .windows_at_indices import updated
 
@@ -61,7 +62,7 @@ def padded(
         return value
     if not any(low) and not any(between) and all(a >= b for a, b in zip(own, shape, strict=True)):
         return new.add(nn.SliceOp(value, [0] * rank, [1] * rank, shape))
-    number = new.splat(fill)
+    number = splat_of(fill)
     if number is not None and _is_exact(number) and nn.element_of(value) != i1:
         return _filled(new, value, number, low, between, shape)
     if 0 in own:
@@ -132,7 +133,7 @@ def _pooled(
     if is_identity(new, first, combiner):
         begin, fill = None, identity_of(combiner, nn.element_of(wide))
     else:
-        number = new.splat(first)
+        number = splat_of(first)
         if number is None:
             return None
         begin, fill = new.cast(first, nn.element_of(wide)), number

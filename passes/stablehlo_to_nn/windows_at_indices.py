@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import i1, i8, i32
 from xdsl.ir import SSAValue
 
 from ...dialects import nn
-from ...ir.support.number_kinds import is_floating, whole_limits
+from ..identities import identity_of
 from .conversion import ToNn, ToNnArray
 from .integers import dtype_of
 from .ranges import range_of
@@ -222,9 +222,9 @@ def scattered(
     fits = new.expand(new.reshape(fits, (prod(batch), 1)), (prod(batch), window))
     fits = new.reshape(fits, nn.shape_of(rows))
     if combiner != "last":
-        # An update that changes nothing goes to any row.
-        nothing = new.constant(_identity(combiner, dtype_of(table)))
-        merged = new.select(fits, merged, nothing)
+        # An update that changes nothing goes to any row. A sum with 0.0 would change -0.0.
+        nothing = -0.0 if combiner == "sum" else identity_of(combiner, nn.element_of(table))
+        merged = new.select(fits, merged, new.number(nothing, table))
         return windows.tensor(new, updated(new, merged, rows, table, combiner))
     # One more row takes what changes nothing.
     beyond = new.number(windows.row_count, rows)
@@ -248,20 +248,6 @@ def updated(
     merged = {"sum": "max", "prod": "min"}.get(combiner, combiner)
     numbers = (new.cast(updates, i8), rows, new.cast(table, i8))
     return new.cast(new.add(nn.UpdateOp(*numbers, merged, 0)), i1)
-
-
-def _identity(combiner: str, dtype: np.dtype[np.generic]) -> ToNnArray:
-    """What changes no number that it is merged with."""
-    if combiner in ("sum", "prod"):
-        # 0.0 would change -0.0.
-        return np.array(-0.0 if combiner == "sum" else 1).astype(dtype)
-    largest = combiner == "min"
-    if dtype == np.bool_:
-        return np.array(largest)
-    if is_floating(dtype):
-        return np.array(np.inf if largest else -np.inf).astype(dtype)
-    limits = whole_limits(dtype)
-    return np.array(limits.max if largest else limits.min, dtype)
 
 
 def sliced_at(

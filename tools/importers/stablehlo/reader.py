@@ -22,6 +22,7 @@ from ....ir.text import parse_module
 from ....ir.upstream import Context, ModuleOp, UnregisteredOp, VerifyException
 from ....ir.well_known import ENTRY
 from ....passes.convert_stablehlo_to_nn import refusals
+from ....passes.stablehlo_to_nn.conversion import ADVICE
 from ..building import Names
 from ..errors import UnsupportedError
 from ..front_end import Reading
@@ -30,8 +31,6 @@ from .forms import generic_text
 from .in_memory import model_in_memory
 from .names import name_all, operation_name, parts_of
 from .weights import hold_weights
-
-ADVICE = "--list-ops shows all operations"
 
 RESULT = "jax.result_info"
 """The attribute of a result that says where it is in what the user's function returns."""
