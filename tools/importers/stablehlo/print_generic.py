@@ -33,14 +33,8 @@ def bytecode_of(data: bytes) -> bytes:
     return data[start : start + size]
 
 
-def generic(data: bytes, file: str) -> str:
-    """The generic form of a text or of bytecode, with locations. Raises ImportError, and whatever
-    jaxlib raises.
-
-    Args:
-        file: the path of a text, for the locations of operations that have none; "" if there is
-            none.
-    """
+def new_context() -> Any:
+    """A context of jaxlib that reads StableHLO, and all operations that it does not know."""
     ir: Any = import_module("jaxlib.mlir.ir")
     registry = ir.DialectRegistry()
     import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
@@ -50,6 +44,19 @@ def generic(data: bytes, file: str) -> str:
         import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
     context.load_all_available_dialects()
     context.allow_unregistered_dialects = True
+    return context
+
+
+def generic(data: bytes, file: str) -> str:
+    """The generic form of a text or of bytecode, with locations. Raises ImportError, and whatever
+    jaxlib raises.
+
+    Args:
+        file: the path of a text, for the locations of operations that have none; "" if there is
+            none.
+    """
+    ir: Any = import_module("jaxlib.mlir.ir")
+    context = new_context()
     with context, ir.Location.unknown():
         if bytecode := bytecode_of(data):
             stablehlo: Any = import_module("jaxlib.mlir.dialects.stablehlo")

@@ -1,4 +1,4 @@
-"""A case of a conformance suite, and the result of one."""
+"""Cases of a conformance suite, and verdicts on them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ from ...importers.stablehlo.in_memory import StableHloModel
 Array = NDArray[Any]
 
 VERDICTS = ("passed", "near", "bound", "refused", "wrong", "crashed")
-"""The results of a case. near: passed, because of STEPS, or of the rounding of the largest element,
-or because elements of SUMS are within the tolerance of the largest element. bound: passed, with
-constants in place of inputs. crashed: an exception that is no message to the user, or SECONDS
-without a result."""
+"""The results of a case.
+
+near: elements differ by more than the tolerance, but by at most STEPS, by the rounding of the
+largest element, or, for SUMS, by the tolerance of the largest element. bound: it passed with
+constants in place of inputs. refused: a message says what abele does not take. crashed: another
+exception, or no result within SECONDS."""
 
 PASSED = ("passed", "near", "bound")
 
@@ -111,7 +113,10 @@ class Verdict:
 
 
 def judge(case: Case) -> Verdict:
-    """Compile and run one case, and compare its outputs. Take constants if it is refused."""
+    """Compile and run one case, and compare its outputs.
+
+    If it is refused, try again with constants in place of its inputs.
+    """
     found = _judged(case)
     if found.verdict != "refused" or case.bound is None:
         return found
@@ -228,11 +233,11 @@ def _position(array: Array) -> NDArray[np.int64]:
 
 
 def within_rounding(found: Array, expected: Array, share: float = 0.0) -> bool:
-    """Whether floats are apart by at most a step of the largest finite element that is expected.
+    """Whether floats differ by at most one step of the largest finite element that is expected.
 
     Args:
-        share: of sums, which may also be apart by this share of it, and if they have 16 bits, by
-            STEPS of its steps; 0 for what is no sum.
+        share: 0 if the elements are no sums. Sums may also differ by this share of the largest
+            element, and sums of 16 bits by STEPS of its steps.
     """
     narrow = found.dtype.itemsize == np.dtype(np.int16).itemsize
     if not is_floating(found.dtype) or (found.dtype != np.float32 and not (narrow and share)):

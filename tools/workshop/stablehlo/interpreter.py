@@ -1,8 +1,8 @@
 """The tests of StableHLO's own interpreter, from a folder that the user names.
 
 The folder is stablehlo/tests/interpret of the repository github.com/openxla/stablehlo. Each test is
-a module whose operations `check.expect_*` say what its values are. Here its constants become
-inputs, what is checked becomes its outputs, and jaxlib reads it.
+a module whose operations `check.expect_*` compare values with expected ones. jaxlib reads it. Its
+constants then become inputs, and the checked values become outputs.
 """
 
 # pyright: basic
@@ -21,6 +21,7 @@ import numpy as np
 
 from ....ir.support.errors import InputError
 from ....ir.support.number_kinds import is_floating
+from ...importers.stablehlo.print_generic import new_context
 from .cases import Array, Case, Tolerance
 
 SEPARATOR = "// -----"
@@ -119,7 +120,10 @@ class _Test:
         return self.module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True)
 
     def return_checked(self) -> list[tuple[Array, Tolerance]]:
-        """Let the test return the values that it checks, and return what they should be."""
+        """Replace the checks of the test by a return of the checked values.
+
+        Returns the expected array and the tolerance of each.
+        """
         values, expected = [], []
         checks = [
             each for each in self.block.operations if each.operation.name.startswith("check.")
@@ -209,17 +213,3 @@ def _dtype(element: str) -> np.dtype[Any]:
         return np.dtype(getattr(ml_dtypes, name, name))
     except TypeError:
         raise NotImplementedError(f"elements {element}") from None
-
-
-def new_context() -> Any:
-    """A context of jaxlib that reads StableHLO and all operations that it does not know."""
-    ir = import_module("jaxlib.mlir.ir")
-    registry = ir.DialectRegistry()
-    import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
-    context = ir.Context()
-    context.append_dialect_registry(registry)
-    for name in ("stablehlo", "chlo"):
-        import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
-    context.load_all_available_dialects()
-    context.allow_unregistered_dialects = True
-    return context

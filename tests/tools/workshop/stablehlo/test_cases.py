@@ -1,4 +1,4 @@
-"""Cases of conformance suites of StableHLO, and what becomes of them."""
+"""Verdicts on the cases of conformance suites of StableHLO."""
 
 from dataclasses import replace
 
