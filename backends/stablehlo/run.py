@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from ..evaluate.host import Run
 from ..host_arrays import host_array
 from .elements import compare, converted, dtype_of, function_of, reduce_precision, wide
 from .indexed import gather, merged_at, scatter
-from .tensors import MOVING, spaced
+from .tensors import MOVING, spaced, windows
 
 Arrays = Sequence[Array]
 
@@ -220,18 +219,9 @@ def _under(
     value: Array, window: Sequence[int], strides: Sequence[int], reaches: Sequence[int]
 ) -> Array:
     """The elements under a window: one row for each place in the window."""
-    spans = [(n - 1) * reach + 1 for n, reach in zip(window, reaches, strict=True)]
-    places = [(n - span) // s + 1 for n, span, s in zip(value.shape, spans, strides, strict=True)]
-    rows = [
-        value[
-            tuple(
-                slice(k * reach, k * reach + (count - 1) * stride + 1, stride)
-                for k, reach, count, stride in zip(at, reaches, places, strides, strict=True)
-            )
-        ]
-        for at in product(*map(range, window))
-    ]
-    return np.stack(rows)
+    found, rank = windows(value, window, strides, reaches), value.ndim
+    rows = np.transpose(found, [*range(rank, 2 * rank), *range(rank)])
+    return rows.reshape(-1, *found.shape[:rank])
 
 
 def _reduce_window(
@@ -254,6 +244,8 @@ def _select_and_scatter(
     run: _Interpreter, op: stablehlo.SelectAndScatterOp, operands: Arrays, held: Held
 ) -> list[Array]:
     value, source, first = operands
+    if 0 in source.shape:
+        return [np.broadcast_to(first, value.shape)]
     ones = (1,) * value.ndim
     held_at = np.arange(value.size).reshape(value.shape)
     rows = _under(

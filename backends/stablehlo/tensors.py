@@ -121,41 +121,41 @@ def _convolution(op: stablehlo.ConvolutionOp, operands: Arrays) -> Array:
     pads = [(0, 0), (0, 0), *stablehlo.pairs_of(op.padding, rank)]
     image = spaced(image, np.zeros(()), pads, [0, 0, *(each - 1 for each in op.dilations)])
     groups, batches = op.groups
-    count, outputs = groups * batches, kernel.shape[0]
     made_shape = nn.shape_of(op.result)
-    shape = (image.shape[0] // batches, outputs, *(made_shape[a] for a in axes.result[2]))
+    shape = (image.shape[0] // batches, kernel.shape[0], *(made_shape[a] for a in axes.result[2]))
     if 0 in (*shape, *image.shape, *kernel.shape):
         return np.zeros(made_shape)
-    windows = _windows(image, kernel.shape[2:], op.strides, op.kernel_dilations)
-    made = np.zeros(shape, image.dtype)
-    each = outputs // count
-    for g in range(count):
-        part = np.split(windows, groups, 1)[g] if groups > 1 else windows
-        part = np.split(windows, batches, 0)[g] if batches > 1 else part
-        own = kernel[g * each : (g + 1) * each]
-        spatial = list(range(3, 3 + rank))
-        under = list(range(3 + rank, 3 + 2 * rank))
-        made[:, g * each : (g + 1) * each] = np.einsum(
-            part, [0, 1, *spatial, *under], own, [2, 1, *under], [0, 2, *spatial]
-        )
+    found = windows(image, kernel.shape[2:], op.strides, op.kernel_dilations)
+    # Either the features or the images are in groups.
+    n, g, c, o = range(4)
+    spatial, under = range(4, 4 + rank), range(4 + rank, 4 + 2 * rank)
+    heads, lead = ((batches, shape[0]), (g, n)) if batches > 1 else ((shape[0], groups), (n, g))
+    found = found.reshape(*heads, kernel.shape[1], *found.shape[2:])
+    own = kernel.reshape(groups * batches, -1, *kernel.shape[1:])
+    read, used, written = [*lead, c, *spatial, *under], [g, o, c, *under], [n, g, o, *spatial]
+    made = np.einsum(found, read, own, used, written).reshape(shape)
     order = [0] * (rank + 2)
     for i, a in enumerate((axes.result[0], axes.result[1], *axes.result[2])):
         order[a] = i
     return np.transpose(made, order)
 
 
-def _windows(
-    image: Array, window: Sequence[int], strides: Sequence[int], reaches: Sequence[int]
+def windows(
+    value: Array, window: Sequence[int], strides: Sequence[int], reaches: Sequence[int]
 ) -> Array:
-    """The elements under a window over the axes behind the first two, as further axes."""
-    rank = len(window)
+    """The elements under a window that moves over the last axes, as further axes behind these.
+
+    Args:
+        window: no larger than the tensor, along each of the axes.
+        strides: from one place of the window to the next.
+        reaches: from one element under the window to the next.
+    """
+    if not len(window):
+        return value
     spans = [(n - 1) * reach + 1 for n, reach in zip(window, reaches, strict=True)]
-    if not rank:
-        return image
-    found = np.lib.stride_tricks.sliding_window_view(image, spans, tuple(range(2, 2 + rank)))
-    places = tuple(slice(None, None, each) for each in strides)
-    under = tuple(slice(None, None, each) for each in reaches)
-    return found[(slice(None), slice(None), *places, *under)]
+    along = tuple(range(value.ndim - len(window), value.ndim))
+    found = np.lib.stride_tricks.sliding_window_view(value, spans, along)
+    return found[(..., *(slice(None, None, each) for each in (*strides, *reaches)))]
 
 
 MOVING: Mapping[str, Callable[[Any, Arrays], Array]] = {
