@@ -86,3 +86,24 @@ def test_programs_of_all_operations_are_drawn():
     names = {op.name for op in STABLEHLO.operations if op.name.partition(".")[2] not in apart}
     assert drawn >= {name for name in names if is_interpreted(name)}
     assert all(map(is_interpreted, drawn))
+
+
+def test_a_window_that_fits_nowhere_selects_nothing():
+    text = """builtin.module { func.func @main(%x: tensor<1xf32>, %s: tensor<0xf32>)
+        -> (tensor<1xf32>) {
+      %c = "stablehlo.constant"() <{value = dense<3.0> : tensor<f32>}> : () -> tensor<f32>
+      %0 = "stablehlo.select_and_scatter"(%x, %s, %c) <{window_dimensions = array<i64: 2>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %p = "stablehlo.compare"(%a, %b) <{comparison_direction =
+            #stablehlo<comparison_direction GE>}> : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        "stablehlo.return"(%p) : (tensor<i1>) -> ()
+      }, {
+      ^bb1(%d: tensor<f32>, %e: tensor<f32>):
+        %f = "stablehlo.add"(%d, %e) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+        "stablehlo.return"(%f) : (tensor<f32>) -> ()
+      }) : (tensor<1xf32>, tensor<0xf32>, tensor<f32>) -> tensor<1xf32>
+      func.return %0 : tensor<1xf32> } }"""
+    module = parse_module(text, new_context())
+    inputs = {"arg0": np.ones(1, np.float32), "arg1": np.zeros(0, np.float32)}
+    (found,) = run_stablehlo(module, inputs).outputs.values()
+    np.testing.assert_array_equal(found, [3])
