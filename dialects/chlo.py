@@ -4,25 +4,14 @@ elements of rows.
 
 from __future__ import annotations
 
-from abc import ABC
-
-from xdsl.dialects.builtin import TensorType, i1, i32
-from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.dialects.builtin import TensorType, i32
+from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from ..ir.upstream import VerifyException
-from .nn.base import INTEGER, element_of, shape_of, tensor
-from .stablehlo.base import PureOp, need_same_element, need_shape
-from .stablehlo.elementwise import BinaryOp, UnaryOp
-
-
-class PredicateOp(UnaryOp, ABC):
-    """A test of each element: the result's elements are i1."""
-
-    @classmethod
-    def made_of(cls, operand: SSAValue) -> Attribute:
-        """The type of the result for an operand."""
-        return tensor(shape_of(operand), i1)
+from .nn.base import INTEGER, shape_of
+from .stablehlo.base import PureOp, need_element, need_same_element, need_shape
+from .stablehlo.elementwise import BinaryOp, PredicateOp, UnaryOp
 
 
 @irdl_op_definition
@@ -280,8 +269,7 @@ class TopKOp(PureOp):
         for what, value in (("values", self.values), ("indices", self.indices)):
             need_shape(what, value, (*outer, count))
         need_same_element("values", self.values, self.operand)
-        if element_of(self.indices) != i32:
-            raise VerifyException(f"indices of {element_of(self.indices)}; need i32")
+        need_element("indices", self.indices, i32)
 
 
 CHLO = Dialect(

@@ -60,6 +60,29 @@ def pairs_of(attribute: DenseIntOrFPElementsAttr | None, count: int) -> tuple[tu
     return tuple((int(low), int(high)) for low, high in array_of_dense(attribute))
 
 
+def window_places(
+    size: int,
+    window: int,
+    stride: int,
+    pads: tuple[int, int],
+    *,
+    dilation: int = 1,
+    reach: int = 1,
+) -> int:
+    """The number of places of a window that moves along an axis.
+
+    Args:
+        size, window: the elements along the axis, and under the window.
+        stride: from one place to the next.
+        pads: the elements that are added before and after the axis.
+        dilation: from one element of the axis to the next, with added elements between.
+        reach: from one element under the window to the next.
+    """
+    held = max(size - 1, 0) * dilation + min(size, 1) + sum(pads)
+    span = max(window - 1, 0) * reach + min(window, 1)
+    return 0 if span > held else (held - span) // stride + 1
+
+
 class StablehloOp(IRDLOperation, ABC):
     """An operation on tensors of static shapes, whose results have the types that it names."""
 
@@ -93,10 +116,15 @@ def need_shape(what: str, value: SSAValue, shape: Sequence[int]) -> None:
         raise VerifyException(f"{what} has shape {list(shape_of(value))}; need {list(shape)}")
 
 
+def need_element(what: str, value: SSAValue, element: Attribute) -> None:
+    """Raise VerifyException unless a tensor's elements have a type."""
+    if element_of(value) != element:
+        raise VerifyException(f"{what} has elements {element_of(value)}; need {element}")
+
+
 def need_same_element(what: str, value: SSAValue, like: SSAValue) -> None:
     """Raise VerifyException unless a tensor's elements have the type of another's."""
-    if element_of(value) != element_of(like):
-        raise VerifyException(f"{what} has elements {element_of(value)}; need {element_of(like)}")
+    need_element(what, value, element_of(like))
 
 
 def need_integers(what: str, value: SSAValue) -> None:

@@ -28,7 +28,7 @@ from xdsl.irdl import (
 
 from ...ir.upstream import VerifyException
 from ..nn.base import element_of, shape_of
-from .base import PureOp, ReturnOp, StablehloOp, need_length, need_shape
+from .base import PureOp, ReturnOp, StablehloOp, need_element, need_length, need_shape
 
 
 def _check_returns(what: str, region: Region, types: Sequence[Attribute]) -> None:
@@ -82,8 +82,7 @@ class IfOp(BranchingOp):
         """Check also the condition."""
         super().verify_()
         need_shape("pred", self.pred, ())
-        if element_of(self.pred) != i1:
-            raise VerifyException(f"pred has elements {element_of(self.pred)}; need i1")
+        need_element("pred", self.pred, i1)
 
 
 @irdl_op_definition
@@ -106,8 +105,7 @@ class CaseOp(BranchingOp):
         """Check also the number."""
         super().verify_()
         need_shape("index", self.index, ())
-        if element_of(self.index) != i32:
-            raise VerifyException(f"index has elements {element_of(self.index)}; need i32")
+        need_element("index", self.index, i32)
         if not self.branches:
             raise VerifyException("no regions; need one or more")
 

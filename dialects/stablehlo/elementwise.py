@@ -23,7 +23,7 @@ from ...ir.support.number_kinds import bit_width
 from ...ir.upstream import VerifyException
 from ..dtypes import numpy_dtype
 from ..nn.base import element_of, shape_of, tensor
-from .base import PureOp, need_same_element, need_shape
+from .base import PureOp, need_element, need_same_element, need_shape
 from .enums import ComparisonDirectionAttr, ComparisonTypeAttr
 
 
@@ -60,11 +60,20 @@ class UnaryOp(ElementwiseOp, ABC):
     def verify_(self) -> None:
         """Check also that the result has the type that follows from the operand's."""
         super().verify_()
-        if element_of(self.result) != element_of(self.made_of(self.operand)):
-            raise VerifyException(
-                f"the result has elements {element_of(self.result)}; need "
-                f"{element_of(self.made_of(self.operand))}"
-            )
+        need_element("the result", self.result, element_of(self.made_of(self.operand)))
+
+
+class PredicateOp(UnaryOp, ABC):
+    """A test of each element.
+
+    Attributes:
+        result: truth values.
+    """
+
+    @classmethod
+    def made_of(cls, operand: SSAValue) -> Attribute:
+        """Truth values of the operand's shape."""
+        return tensor(shape_of(operand), i1)
 
 
 class BinaryOp(ElementwiseOp, ABC):
@@ -170,18 +179,13 @@ class FloorOp(UnaryOp):
 
 
 @irdl_op_definition
-class IsFiniteOp(UnaryOp):
+class IsFiniteOp(PredicateOp):
     """Whether a is neither infinite nor NaN.
 
     Example: %1 = "stablehlo.is_finite"(%0) : (tensor<4xf32>) -> tensor<4xi1>
     """
 
     name = "stablehlo.is_finite"
-
-    @classmethod
-    def made_of(cls, operand: SSAValue) -> Attribute:
-        """Truth values."""
-        return tensor(shape_of(operand), i1)
 
 
 @irdl_op_definition
@@ -578,8 +582,7 @@ class CompareOp(ElementwiseOp):
         """Check also the element types."""
         super().verify_()
         need_same_element("rhs", self.rhs, self.lhs)
-        if element_of(self.result) != i1:
-            raise VerifyException(f"the result has elements {element_of(self.result)}; need i1")
+        need_element("the result", self.result, i1)
 
 
 @irdl_op_definition
@@ -608,8 +611,7 @@ class SelectOp(PureOp):
     def verify_(self) -> None:
         """Check also the shapes and the element types."""
         super().verify_()
-        if element_of(self.pred) != i1:
-            raise VerifyException(f"pred has elements {element_of(self.pred)}; need i1")
+        need_element("pred", self.pred, i1)
         if shape_of(self.pred):
             need_shape("pred", self.pred, shape_of(self.result))
         for what, value in (("on_true", self.on_true), ("on_false", self.on_false)):

@@ -26,6 +26,7 @@ from .base import (
     need_length,
     need_shape,
     pairs_of,
+    window_places,
 )
 from .enums import PrecisionAttr
 from .numberings import ConvAttr, DotAttr
@@ -229,10 +230,14 @@ class ConvolutionOp(Convolving):
         for i, (a, k, r) in enumerate(
             zip(axes.image[2], axes.kernel[2], axes.result[2], strict=True)
         ):
-            n, size = image[a], kernel[k]
-            reach = ((n - 1) * self.dilations[i] + 1 if n else 0) + sum(pads[i])
-            window = (size - 1) * self.kernel_dilations[i] + 1 if size else 0
-            sizes[r] = 0 if window > reach else (reach - window) // self.strides[i] + 1
+            sizes[r] = window_places(
+                image[a],
+                kernel[k],
+                self.strides[i],
+                pads[i],
+                dilation=self.dilations[i],
+                reach=self.kernel_dilations[i],
+            )
         need_shape("the result", self.result, sizes)
 
 

@@ -32,6 +32,7 @@ from .base import (
     need_same_element,
     need_shape,
     pairs_of,
+    window_places,
 )
 
 
@@ -192,13 +193,18 @@ class ReduceWindowOp(MergingOp):
             need_length(what, values, len(shape))
             if min(values, default=1) < 1:
                 raise VerifyException(f"{what} {list(values)}; need 1 or more")
-        sizes: list[int] = []
-        for n, pads, window, stride, wide, reach in zip(
-            shape, self.pads, self.window, self.strides, self.dilations, self.reaches, strict=True
-        ):
-            held = (max(n - 1, 0) * wide + min(n, 1)) + sum(pads)
-            under = (window - 1) * reach + 1
-            sizes.append(0 if under > held else (held - under) // stride + 1)
+        sizes = [
+            window_places(n, window, stride, pads, dilation=wide, reach=reach)
+            for n, pads, window, stride, wide, reach in zip(
+                shape,
+                self.pads,
+                self.window,
+                self.strides,
+                self.dilations,
+                self.reaches,
+                strict=True,
+            )
+        ]
         for i, value in enumerate(self.made):
             need_shape(f"result {i}", value, sizes)
 
@@ -269,12 +275,8 @@ class SelectAndScatterOp(PureOp):
             need_length(what, values, len(shape))
             if min(values, default=1) < 1:
                 raise VerifyException(f"{what} {list(values)}; need 1 or more")
-        sizes = [
-            max((n + sum(pads) - window) // stride + 1, 0)
-            for n, pads, window, stride in zip(
-                shape, self.pads, self.window, self.strides, strict=True
-            )
-        ]
+        lists = (shape, self.window, self.strides, self.pads)
+        sizes = [window_places(*each) for each in zip(*lists, strict=True)]
         need_shape("source", self.source, sizes)
         need_shape("init_value", self.init_value, ())
         need_shape("the result", self.result, shape)

@@ -9,12 +9,10 @@ from __future__ import annotations
 from abc import ABC
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i1, i32
-from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from ...ir.upstream import VerifyException
-from ..nn.base import element_of, shape_of
-from .base import INTEGER, INTEGERS, PureOp, need_axes, need_length, need_shape
+from ..nn.base import shape_of
+from .base import INTEGER, INTEGERS, PureOp, need_axes, need_element, need_length, need_shape
 from .numberings import GatherAttr
 from .products import Convolving
 
@@ -240,9 +238,7 @@ class GetDimensionSizeOp(PureOp):
         super().verify_()
         need_axes("dimension", [self.dimension.value.data], len(shape_of(self.operand)))
         need_shape("the result", self.result, ())
-        kind: Attribute = element_of(self.result)
-        if kind != i32:
-            raise VerifyException(f"the result has elements {kind}; need i32")
+        need_element("the result", self.result, i32)
 
 
 SIZED = (
