@@ -16,7 +16,7 @@ from ...ir.support.arrays import Array
 Arrays = Sequence[Array]
 
 Merge = Callable[[Arrays], Arrays]
-"""What a scatter's region makes of elements and updates, element by element."""
+"""Applies a scatter's region to arrays of elements and of updates."""
 
 
 def _starts(

@@ -69,7 +69,7 @@ class _Interpreter:
     turns: int = 0
 
     def block(self, block: Block, arguments: Arrays, outer: dict[SSAValue, Array]) -> list[Array]:
-        """What the end of a block names."""
+        """Run a block, and return the operands of its last operation."""
         held = {**outer, **dict(zip(block.args, arguments, strict=True))}
         end = block.last_op
         assert end is not None
@@ -82,7 +82,7 @@ class _Interpreter:
     def region(
         self, region: Region, arguments: Arrays, outer: dict[SSAValue, Array]
     ) -> list[Array]:
-        """What a region on single elements makes of arrays, element by element."""
+        """Apply a region on single elements to all elements of arrays."""
         return self.block(region.block, arguments, outer)
 
     def results(

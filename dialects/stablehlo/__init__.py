@@ -9,7 +9,7 @@ StableHLO.
 from xdsl.ir import Dialect
 
 from ...ir.xdsl.verified_by_form import verified_by_form
-from .base import ReturnOp, StablehloOp, integers_of, pairs_of
+from .base import ReturnOp, StablehloOp, integers_of, pairs_of, window_places
 from .constants import CONSTANTS, MOST_NUMBERS, ConstantOp, IotaOp
 from .control import (
     CONTROL,
@@ -161,4 +161,5 @@ __all__ = [
     "WhileOp",
     "integers_of",
     "pairs_of",
+    "window_places",
 ]

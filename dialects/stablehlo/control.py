@@ -186,7 +186,7 @@ class OptimizationBarrierOp(PassingOp):
 
 @irdl_op_definition
 class CustomCallOp(PassingOp):
-    """What a library computes that the program only names.
+    """Call a function of a library by its name.
 
     Example: %1 = "stablehlo.custom_call"(%0) <{call_target_name = "Sharding"}> :
     (tensor<4xf32>) -> tensor<4xf32>

@@ -27,9 +27,9 @@ def _erfc(op: Any, new: ToNn) -> Sequence[SSAValue]:
 
 
 def _is_in_gelu(op: Any, new: ToNn) -> bool:
-    """Whether the only reader of an erfc multiplies it by its argument, but for a factor.
+    """Whether the only reader of an erfc multiplies it by a multiple of its argument.
 
-    Where 1 + erf loses digits it is small, and the product then is the smaller, too.
+    1 + erf loses digits where it is small, and the product is small there too.
     """
     readers = [use.operation for use in op.results[0].uses]
     if len(readers) != 1 or readers[0].name != "stablehlo.multiply":
@@ -44,7 +44,7 @@ def _is_in_gelu(op: Any, new: ToNn) -> bool:
 
 
 def _factored(new: ToNn, value: SSAValue) -> tuple[float, SSAValue]:
-    """The number that a value of stablehlo is another one times, and that other one."""
+    """A number and a value of stablehlo whose product a value is. The number may be 1."""
     factor = 1.0
     while isinstance(value, OpResult):
         if value.op.name == "stablehlo.negate":
@@ -59,7 +59,7 @@ def _factored(new: ToNn, value: SSAValue) -> tuple[float, SSAValue]:
 
 
 def _multiple(new: ToNn, value: OpResult) -> tuple[float, SSAValue] | None:
-    """A number and what it is multiplied by; None for what is no such product or quotient."""
+    """A number and a value whose product a value is; None if it is no product with a number."""
     if value.op.name not in ("stablehlo.multiply", "stablehlo.divide"):
         return None
     lhs, rhs = value.op.operands

@@ -75,8 +75,10 @@ class _Count:
 
 
 def _while(op: stablehlo.WhileOp, new: ToNn) -> Sequence[SSAValue]:
-    """A loop. Values that no iteration changes are not carried, and a counter is not if its last
-    value is known: the loop then has a known number of iterations.
+    """A loop, which carries only the values that iterations change.
+
+    If a counter ends the loop, and its first value, its step and its limit are known, the loop
+    becomes one of a known number of iterations, and the counter is not carried either.
     """
     initial = new.operands(op)
     end = op.body.block.last_op

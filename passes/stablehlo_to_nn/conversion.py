@@ -39,7 +39,8 @@ class Unsupported(InputError, NotImplementedError):
     """The program is valid, but nothing replaces an operation of it.
 
     Attributes:
-        why: what of the operation is not supported, and what is; "" if nothing of it is.
+        why: the part of the operation that is not supported, and what is supported instead; "" if
+            abele does not lower the operation at all.
         told: the operation and its place, with the reason.
     """
 
@@ -55,11 +56,12 @@ class ToNn(Conversion):
     Attributes:
         table: what lowers each operation, by name.
         functions: the functions of the program, by name.
-        on_elements: the operations that what lowers them may take for a tensor of any shape.
+        on_elements: the operations that a region on single elements may have, because they may be
+            lowered for tensors of any shape.
         values: the values of nn that values of stablehlo have become.
-        spread: for a tensor that was repeated along axes, the one that was, and the axis of each of
-            its own.
-        whole: for a tensor that was merged along axes, the same with one element along each.
+        spread: for a tensor that was made by repeating another one along axes, that other one, and
+            the axis of the result for each of its axes.
+        whole: for a reduced tensor, the same reduction with the reduced axes kept, of one element.
         ranges: the least and the largest number of iteration numbers of loops.
         refused: the operations that nothing replaces, and why.
     """
@@ -90,11 +92,11 @@ class ToNn(Conversion):
     # Values
 
     def value(self, old: SSAValue) -> SSAValue:
-        """What a value of stablehlo has become."""
+        """The value of nn that a value of stablehlo has become."""
         return self.values[old]
 
     def operands(self, op: Operation) -> list[SSAValue]:
-        """What the operands of an operation have become."""
+        """The values of nn that the operands of an operation have become."""
         return [self.values[each] for each in op.operands]
 
     def known(self, value: SSAValue) -> ToNnArray | None:
@@ -112,8 +114,8 @@ class ToNn(Conversion):
     ) -> SSAValue:
         """Add an operation, and return its first result.
 
-        The operation that makes the first result of the one that is lowered gets the name of that,
-        and the others names below it.
+        Of the operations that are added for one of stablehlo, the one that makes its first result
+        gets its name, and the others get names below it.
         """
         self.block.add_op(op)
         self._added.append(op)
@@ -390,7 +392,7 @@ def source_of(value: SSAValue) -> SSAValue:
 
 
 def splat_of(value: SSAValue) -> float | None:
-    """The number that all elements of a value of nn are; None if that is not known.
+    """The number that is every element of a value of nn; None if no such number is known.
 
     It is exact: integers are Python's.
     """

@@ -1,4 +1,4 @@
-"""Calls of functions that a program only names, of those that abele knows."""
+"""Calls of functions that a program only names, as far as abele knows these functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .ordering import sorted_by
 Call = Callable[[stablehlo.CustomCallOp, ToNn], Sequence[SSAValue]]
 
 CONFIG = "mhlo.backend_config"
-"""The attribute that says what else a call is told."""
+"""The attribute with further arguments of a call."""
 
 
 def _custom_call(op: stablehlo.CustomCallOp, new: ToNn) -> Sequence[SSAValue]:
@@ -33,9 +33,10 @@ def _sharding(op: stablehlo.CustomCallOp, new: ToNn) -> Sequence[SSAValue]:
 
 
 def _approximate_top_k(op: stablehlo.CustomCallOp, new: ToNn) -> Sequence[SSAValue]:
-    """The first elements along an axis by a comparison, and what lies beside them.
+    """The first elements along an axis in the order of a comparison, and the elements of other
+    operands beside them.
 
-    The call asks for most of them only; these are all.
+    The call allows that some are missing. None is.
     """
     config = op.attributes.get(CONFIG)
     axis = config.data.get("reduction_dim") if isinstance(config, DictionaryAttr) else None

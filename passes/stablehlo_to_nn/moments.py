@@ -26,7 +26,7 @@ class _Mean:
     """A mean along axes.
 
     Attributes:
-        value: what it is of.
+        value: the tensor whose mean it is.
     """
 
     value: SSAValue
@@ -79,7 +79,7 @@ def _is(value: SSAValue, number: float) -> bool:
 
 
 def _squared(value: SSAValue) -> SSAValue | None:
-    """What a value is the square of; None if it is no square."""
+    """The value whose square a value is; None if it is no square."""
     if not isinstance(value, OpResult):
         return None
     op = value.op
@@ -89,11 +89,14 @@ def _squared(value: SSAValue) -> SSAValue | None:
 
 
 Found = tuple[SSAValue, Axes, SSAValue]
-"""What moments are of, along which axes, and the mean that is one of them."""
+"""The tensor that moments describe, their axes, and the mean that is one of them."""
 
 
 def _around(mean: _Mean, means: dict[SSAValue, _Mean]) -> Found | None:
-    """What a mean is the variance of: a mean of squared deviations."""
+    """The moments of which a mean is the variance: it is a mean of squared deviations.
+
+    None for another mean.
+    """
     deviation = _squared(mean.value)
     if not isinstance(deviation, OpResult) or not isinstance(deviation.op, nn.SubOp):
         return None
@@ -115,7 +118,10 @@ def _lies_along(value: SSAValue, like: SSAValue, axes: Axes) -> bool:
 
 
 def _difference(op: nn.SubOp, means: dict[SSAValue, _Mean]) -> Found | None:
-    """What a difference is the variance of: the mean of squares minus the square of the mean."""
+    """The moments of which a difference is the variance: mean of squares minus square of the mean.
+
+    None for another difference.
+    """
     squares, centre = means.get(op.lhs), _squared(op.rhs)
     if squares is None or centre is None or centre not in means:
         return None

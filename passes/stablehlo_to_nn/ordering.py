@@ -188,9 +188,10 @@ def _compared(op: stablehlo.CompareOp, directions: Sequence[str], block: Block) 
 
 
 def _argument(value: SSAValue, block: Block) -> tuple[int, bool] | None:
-    """The argument that a value is, and whether as it is.
+    """The number of the argument that a value is, and whether it is the argument itself.
 
-    Otherwise it is the argument with one zero and one NaN for all. JAX compares floats so.
+    Otherwise it is the argument with one zero in place of both, and one NaN in place of all, which
+    is how JAX compares floats. None for another value.
     """
     if isinstance(value, BlockArgument) and value.owner is block:
         return value.index, True

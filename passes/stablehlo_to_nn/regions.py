@@ -1,4 +1,4 @@
-"""What a region that merges two elements is: a combiner of nn, or an extreme with its index."""
+"""Recognises regions that merge two elements: combiners of nn, and extremes with their indices."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Operations whose sizes are operands: the static operations that they are.
+"""Operations whose sizes are operands. Each becomes the static operation with these sizes.
 
-A result of static shape says its own sizes. Other sizes must be known now.
+The sizes of a result are those of its type. Other sizes must be known when the program is
+converted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What lowers each operation of stablehlo, from the files of all families."""
+"""The functions that lower the operations of stablehlo, from the files of all families."""
 
 from __future__ import annotations
 

@@ -200,12 +200,12 @@ def _under(
     under: list[Any] = []
     read: list[Any] = []
     for i, n in enumerate(shape):
-        low, high = pads[i]
-        held = max(n - 1, 0) * dilations[i] + min(n, 1) + low + high
-        count = (held - (window[i] - 1) * reaches[i] - 1) // strides[i] + 1
+        count = stablehlo.window_places(
+            n, window[i], strides[i], pads[i], dilation=dilations[i], reach=reaches[i]
+        )
         places.append(nn.dim(f"y{i}", count))
         under.append(nn.dim(f"k{i}", window[i], "reduction"))
-        at = places[i] * strides[i] + under[i] * reaches[i] - low
+        at = places[i] * strides[i] + under[i] * reaches[i] - pads[i][0]
         read.append(_every(at, dilations[i]).outside("fill"))
     return places, under, read
 
