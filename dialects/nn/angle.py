@@ -33,8 +33,8 @@ def angle(
 ) -> SSAValue:
     """The angle of the point (x, y) in radians, from -pi to pi, as atan2 of IEEE 754 defines it.
 
-    Zeros count with their signs, and infinite coordinates count as equally large. The quotient of
-    the smaller coordinate and the larger one is at most 1, so neither it nor its slope overflows.
+    Zeros count with their signs, and infinite coordinates count as equally large. The angle follows
+    from the quotient of the smaller coordinate and the larger one, which never overflows.
 
     Args:
         y, x: floats of one element type, whose shapes broadcast with each other.

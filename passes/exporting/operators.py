@@ -11,6 +11,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import AnyFloat, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ...backends.reference.identities import identity_of
 from ...dialects import nn
 from ...dialects.along import Along
 from ...dialects.combiners import Extreme
@@ -21,7 +22,6 @@ from ...dialects.structured import Movement, Reinterpretation, Stage, Structure,
 from ...ir.conversion import Patterns
 from ...ir.geometry.space import AccessMap, AxisMap, Position
 from ...ir.refusals import ThoroughConversion, Uncovered
-from ..identities import identity_of
 from .functions import apply
 from .indices import are_from_front
 from .reads import Shapes, Shown, Terms

@@ -22,6 +22,7 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
+from ...backends.reference.identities import identity_of
 from ...dialects.dense import dense_of_array
 from ...ir.provenance import at, locate
 from ...ir.refusals import Uncovered
@@ -30,7 +31,6 @@ from ..exporting.operators import Counted, Gathered, Loops
 from ..exporting.program import ProgramExport
 from ..exporting.reads import Shown, Terms
 from ..exporting.terms import Term
-from ..identities import identity_of
 from .scalars import Scalars, flat
 
 MERGES = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, i1, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ...backends.reference.identities import identity_of
 from ...dialects import nn, stablehlo
 from ...dialects.along import Along
 from ...dialects.dense import dense_of_array
@@ -22,7 +23,6 @@ from ..exporting.operators import Counted, Gathered, Loops
 from ..exporting.program import ProgramExport
 from ..exporting.reads import Shown
 from ..exporting.terms import Term
-from ..identities import identity_of
 from .numbers import FUNCTIONS, Numbers, broadcast, constant
 
 MERGES = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}

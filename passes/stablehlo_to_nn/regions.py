@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Region, SSAValue
 
+from ...backends.reference.identities import identity_of
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
 from ...ir.support.number_kinds import is_floating, is_whole
-from ..identities import identity_of
 from .conversion import ToNn, splat_of
 
 COMBINERS: Mapping[str, str] = {

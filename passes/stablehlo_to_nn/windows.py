@@ -11,12 +11,12 @@ import numpy as np
 from xdsl.dialects.builtin import i1, i8, i32
 from xdsl.ir import SSAValue
 
+from ...backends.reference.identities import identity_of
 from ...dialects import nn, stablehlo
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.nn.index import dims_of
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.space import AccessMap, AxisMap, Position, Space
-from ..identities import identity_of
 from .conversion import Lower, ToNn, splat_of
 from .cumulative import cumulative
 from .elementwise import is_float

@@ -17,8 +17,8 @@ import numpy as np
 from xdsl.dialects.builtin import i1, i8, i32
 from xdsl.ir import SSAValue
 
+from ...backends.reference.identities import identity_of
 from ...dialects import nn
-from ..identities import identity_of
 from .conversion import ToNn, ToNnArray
 from .integers import dtype_of
 from .ranges import range_of

@@ -4,9 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from abele.backends.reference.identities import identity_of
 from abele.dialects.dtypes import element_type
 from abele.ir.support.number_kinds import is_floating
-from abele.passes.identities import identity_of
 
 MERGE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 DTYPES = (np.float32, np.float16, ml_dtypes.bfloat16, np.int8, np.uint8, np.int64, np.uint64, bool)

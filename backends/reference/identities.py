@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.ir import Attribute
 
-from ..backends.reference.gather import fill_value
-from ..dialects.dtypes import numpy_dtype
-from ..dialects.scalar_functions import COMBINERS
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.scalar_functions import COMBINERS
+from .gather import fill_value
 
 
 def identity_of(combiner: str, element: Attribute) -> float | int | bool:
