@@ -202,6 +202,17 @@ class Sizes:
         self.samples = {each.name: count for each in inputs if self.size(each, 0) == old}
         return old
 
+    def complete(self, batch: int | None) -> None:
+        """Check the sizes, and give the inputs another number of samples if one is asked for.
+
+        Raises InputError for sizes that are unknown, or cannot be.
+        """
+        if batch is not None:
+            self.one_sample()
+        self.check()
+        if batch is not None:
+            _ = self.rebatch(batch)
+
     def with_samples(self) -> list[InputSignature]:
         """The inputs that have axes."""
         return [each for each in self.inputs if each.axes]
@@ -292,6 +303,20 @@ def bind_lengths(
                     made[each.name] = program.length_inputs[-1].name, length
             offset = size.offset if isinstance(size, Sum) else 0
             program.bound_input(value, axis, offset, [made[each.name] for each in parts])
+
+
+def add_inputs(program: ProgramBuilder, sizes: Sizes) -> dict[str, SSAValue]:
+    """Add the inputs to a program, and an input for each size that every run chooses.
+
+    Returns the inputs that are tensors, by name.
+    """
+    shapes = [sizes.shape(each) for each in sizes.inputs]
+    made: dict[str, SSAValue] = {}
+    for each, shape in zip(sizes.inputs, shapes, strict=True):
+        assert each.dtype is not None, "inputs are tensors"
+        made[each.name] = program.add_input(each.name, [*map(largest, shape)], each.dtype)
+    bind_lengths(program, list(zip(made.values(), shapes, strict=True)))
+    return made
 
 
 def input_sizes(

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import similar_names
+from .building import NodeBuilder
 from .errors import UnsupportedError
 
 LISTED = 12
@@ -58,6 +61,25 @@ def gathered(nodes: Iterable[Used]) -> list[Use]:
         if each.reason:
             use.reasons[each.reason] += 1
     return [uses[name] for name in sorted(uses)]
+
+
+def reason_of(node: NodeBuilder, error: InputError) -> str:
+    """The message of an error about a node, without the names of the model and of the node."""
+    text = str(error).removeprefix(f"{node.program.place}: ")
+    for known in (f"{node.heading}: ", f"{node}: "):
+        text = text.removeprefix(known)
+    return text
+
+
+def others_are(operator: str, known: Sequence[str], page: str) -> str:
+    """What is supported instead of an operator, in messages: how many, and which are like it.
+
+    Args:
+        page: of the reference, which lists those that are known.
+    """
+    near = similar_names(operator, known)
+    guess = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"{len(known)} others are (docs/reference/{page}.md){guess}"
 
 
 def several_refused(

@@ -7,20 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from xdsl.ir import SSAValue
-
 from ....dialects import nn
 from ....ir.context import AbeleContext
 from ....ir.support.errors import InputError
-from ....ir.support.suggestions import similar_names
 from ....ir.upstream import ModuleOp
 from ..applying import OPSET
-from ..binding import InputSignature, Sizes, bind_lengths, bound_values, input_sizes, largest
+from ..binding import InputSignature, Sizes, add_inputs, bound_values, input_sizes
 from ..building import Known, Names, NodeBuilder, Value
-from ..errors import UnsupportedError
 from ..front_end import OpenShapes, Reading
 from ..onnx.node import GraphScope
-from ..uses import Use, Used, gathered, several_refused
+from ..uses import Use, Used, gathered, others_are, reason_of, several_refused
 from .data_layers import DATA, shapes_of_data
 from .files import Files, files_of
 from .kinds import LOSSES
@@ -60,11 +56,7 @@ def read_caffe(model: Any, reading: Reading) -> ModuleOp:
     program = _Import.of(files, reading)
     program.check_types()
     sizes = program.sizes()
-    if reading.batch is not None:
-        sizes.one_sample()
-        sizes.check()
-        _ = sizes.rebatch(reading.batch)
-    sizes.check()
+    sizes.complete(reading.batch)
     program.add_inputs(sizes)
     for layer, name in program.computing:
         program.run(layer, name)
@@ -154,14 +146,8 @@ class _Import:
 
     def add_inputs(self, sizes: Sizes) -> None:
         """Add the inputs to the program, and those for sizes that every run chooses."""
-        graph, made = self.scope.program, list[SSAValue]()
-        for each in sizes.inputs:
-            assert each.dtype is not None, "inputs are tensors"
-            shape = [*map(largest, sizes.shape(each))]
-            made.append(graph.add_input(each.name, shape, each.dtype))
-            self.scope.values[each.name] = made[-1]
+        self.scope.values.update(add_inputs(self.scope.program, sizes))
         self.scope.values.update(self.given)
-        bind_lengths(graph, list(zip(made, map(sizes.shape, sizes.inputs), strict=True)))
 
     # Layers
 
@@ -184,9 +170,10 @@ class _Import:
         if not refused:
             return
         pairs = [(layer.type, f"{name}, line {layer.line}") for layer, name in refused]
-        place = self.network.place
-        error = several_refused(place, pairs, "--list-ops shows all layers")
-        raise error or UnsupportedError(f"{place}: {_unknown(refused[0][0])}")
+        error = several_refused(self.network.place, pairs, "--list-ops shows all layers")
+        layer, name = refused[0]
+        others = others_are(layer.type, [*IMPORTERS], "caffe")
+        raise error or LayerNode(layer, name, self.scope, []).unsupported("the type", others)
 
     def run(self, layer: Layer, name: str) -> None:
         """Import a layer, and hold its tops."""
@@ -252,15 +239,6 @@ class _Import:
         return total
 
 
-def _unknown(layer: Layer) -> str:
-    near = similar_names(layer.type, IMPORTERS)
-    guess = f"; did you mean {' or '.join(near)}?" if near else ""
-    return (
-        f"layer {layer.name[:60]!r} ({layer.type[:60]}, line {layer.line}): the type is not "
-        f"supported; {len(IMPORTERS)} others are (docs/reference/caffe.md){guess}"
-    )
-
-
 # What a network uses
 
 
@@ -304,8 +282,7 @@ def _reason(program: _Import, layer: Layer, name: str) -> str:
     try:
         program.run(layer, name)
     except InputError as error:
-        text = str(error).removeprefix(f"{program.network.place}: ")
-        return text.removeprefix(f"layer {name!r} ({layer.type}, line {layer.line}): ")
+        return reason_of(LayerNode(layer, name, program.scope, []), error)
     return ""
 
 

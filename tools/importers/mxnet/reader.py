@@ -15,17 +15,16 @@ from xdsl.ir import SSAValue
 from ....ir.context import AbeleContext
 from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
-from ....ir.support.suggestions import similar_names
 from ....ir.upstream import ModuleOp
 from ....ir.well_known import ASKED
 from ....passes.gradients.factors import write_factors
 from ..applying import OPSET
-from ..binding import InputSignature, Sizes, bind_lengths, bound_values, input_sizes, largest
+from ..binding import InputSignature, Sizes, add_inputs, bound_values, input_sizes
 from ..building import Known, Names, Value
 from ..errors import UnsupportedError
 from ..front_end import OpenShape, OpenShapes, Reading
 from ..onnx.node import GraphScope
-from ..uses import Use, Used, gathered, several_refused
+from ..uses import Use, Used, gathered, others_are, reason_of, several_refused
 from .files import stored, weights_beside
 from .ops_elementwise import ELEMENTWISE
 from .ops_layers import LAYERS
@@ -75,11 +74,7 @@ def read_mxnet(model: Any, reading: Reading) -> ModuleOp:
     program = _Import.of(Path(cast("str", model)), reading)
     program.check_operators()
     sizes = program.sizes()
-    if reading.batch is not None:
-        sizes.one_sample()
-        sizes.check()
-        _ = sizes.rebatch(reading.batch)
-    sizes.check()
+    sizes.complete(reading.batch)
     program.add_inputs(sizes)
     for index in program.computing:
         program.run(index)
@@ -213,15 +208,9 @@ class _Import:
 
     def add_inputs(self, sizes: Sizes) -> None:
         """Add the inputs to the program, and those for sizes that every run chooses."""
-        graph, made = self.scope.program, list[SSAValue]()
         place_of = {self.symbol.nodes[i].name: i for i in self.variables()}
-        for each in sizes.inputs:
-            assert each.dtype is not None, "inputs are tensors"
-            made.append(graph.add_input(each.name, [*map(largest, sizes.shape(each))], each.dtype))
-            self.scope.values[place_of[each.name]] = [made[-1]]
-        for name, value in self.given.items():
-            self.scope.values[place_of[name]] = [value]
-        bind_lengths(graph, list(zip(made, map(sizes.shape, sizes.inputs), strict=True)))
+        values: dict[str, Value] = {**add_inputs(self.scope.program, sizes), **self.given}
+        self.scope.values.update({place_of[name]: [value] for name, value in values.items()})
 
     # Nodes
 
@@ -241,9 +230,7 @@ class _Import:
         ]
         error = several_refused(self.reading.place, pairs, "--list-ops shows all operators")
         first = refused[0]
-        near = similar_names(first.node.operator, IMPORTERS)
-        guess = f"; did you mean {' or '.join(near)}?" if near else ""
-        others = f"{len(IMPORTERS)} others are (docs/reference/mxnet.md){guess}"
+        others = others_are(first.node.operator, [*IMPORTERS], "mxnet")
         raise error or first.unsupported("the operator", others)
 
     def run(self, index: int) -> None:
@@ -370,8 +357,7 @@ def _reason(program: _Import, index: int) -> str:
     try:
         program.run(index)
     except InputError as error:
-        text = str(error).removeprefix(f"{program.reading.place}: ")
-        return text.removeprefix(f"{program.node(index)}: ")
+        return reason_of(program.node(index), error)
     return ""
 
 

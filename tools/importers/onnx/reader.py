@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from ..folded_modules import warnings_of
 from ..front_end import Reading, weigh_nothing
 from ..given_weights import given_weights
 from ..huge_weights import WeightCheck
-from ..uses import Use, Used, gathered
+from ..uses import Use, Used, gathered, others_are, reason_of
 from .declared import Declared
 from .fixed import fixed_weights
 from .folded import folded_in
@@ -86,7 +85,7 @@ from .overrides import optional_tensors
 from .reversal import REVERSALS
 from .tensors import Array, tensor_element
 from .users_operator import users_results
-from .uses import Tolerant, check_operators, every_node, inferred_types, reason_of
+from .uses import Tolerant, check_operators, every_node, inferred_types
 from .valid import check_node, check_valid
 from .weights import check_weights
 
@@ -546,11 +545,8 @@ def _check_operator(node: Node) -> None:
     if node.domain not in node.graph.opsets:
         raise node.bad(f"the model imports no opset of domain {node.domain}")
     if known is not None and _importer(node) is None:
-        near = get_close_matches(node.operator, known)
-        guess = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise node.unsupported(
-            "the operator", f"{len(known)} others are (docs/reference/onnx.md){guess}; {wanted}"
-        )
+        others = others_are(node.operator, [*known], "onnx")
+        raise node.unsupported("the operator", f"{others}; {wanted}")
 
 
 def _results(node: Node) -> Results:

@@ -12,7 +12,7 @@ from onnx.shape_inference import InferenceError
 from ....ir.support.errors import InputError
 from ..building import shape_of
 from ..errors import UnsupportedError
-from ..uses import several_refused
+from ..uses import reason_of, several_refused
 from .functions import graphs_in, identity
 from .node import GraphScope, Node
 from .valid import light_copy
@@ -142,11 +142,3 @@ def inferred_types(
         inferred = copy
     found = (*inferred.graph.value_info, *inferred.graph.output)
     return {each.name: each.type for each in found}
-
-
-def reason_of(node: Node, error: InputError) -> str:
-    """The message of an error about a node, without the node's name."""
-    text = str(error).removeprefix(f"{node.graph.place}: ")
-    for known in (f"{node.heading}: ", f"{node}: "):
-        text = text.removeprefix(known)
-    return text

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import i64
-from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import element_type
@@ -22,7 +20,7 @@ from ....ir.support.limits import INLINED_NODES
 from ....ir.upstream import ModuleOp
 from ..applying import OPSET
 from ..batching import Prepare, read_with_batch
-from ..binding import Sizes, bind_lengths, bound_values, largest
+from ..binding import Sizes, add_inputs, bound_values
 from ..building import Known, Names, NodeBuilder, Value, dtype_of, shape_of
 from ..errors import UnsupportedError
 from ..folded_modules import Called, folded_modules, warnings_of
@@ -31,7 +29,7 @@ from ..huge_weights import WeightCheck
 from ..length_values import emitted_length
 from ..lengths import Length
 from ..onnx.node import GraphScope
-from ..uses import Use, Used, gathered, several_refused
+from ..uses import Use, Used, gathered, others_are, reason_of, several_refused
 from .archive import Archive
 from .aten_node import (
     AtenNode,
@@ -93,7 +91,7 @@ def _import(archive: Archive, program: Program, reading: Reading, prepare: Prepa
         called = (Called(module_of(c), class_of(c), c.target) for c in nodes_in(program.graph))
         reading.notes.extend(warnings_of(folded_modules(called), reading.place))
     graph.program.watcher = prepare(sizes)
-    _add_inputs(scope, sizes)
+    scope.values.update(add_inputs(scope.program, sizes))
     _run(scope, program.graph)
     _store(scope, program, weights)
     return graph.program.module(_outputs(scope, program))
@@ -206,18 +204,6 @@ def _begun(
     return scope, sizes
 
 
-def _add_inputs(scope: Scope, sizes: Sizes) -> None:
-    """Add the inputs of the user, and an input for each size that every run chooses."""
-    program, made = scope.program, list[SSAValue]()
-    for each in sizes.inputs:
-        assert each.dtype is not None, "inputs are tensors"
-        shape = [*map(largest, sizes.shape(each))]
-        made.append(program.add_input(each.name, shape, each.dtype))
-        scope.values[each.name] = made[-1]
-    shapes = map(sizes.shape, sizes.inputs)
-    bind_lengths(program, list(zip(made, shapes, strict=True)))
-
-
 # Nodes
 
 
@@ -255,9 +241,7 @@ def _check_operators(scope: Scope, graph: Graph) -> None:
 
 def _others(call: Call) -> str:
     name = _operator(call).removeprefix(ATEN).partition(".")[0]
-    near = get_close_matches(name, OPERATORS)
-    guess = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"{len(OPERATORS)} others are (docs/reference/pytorch.md){guess}"
+    return others_are(name, [*OPERATORS], "pytorch")
 
 
 def _run(scope: Scope, graph: Graph) -> None:
@@ -508,7 +492,7 @@ def uses_of(model: Any, reading: Reading) -> tuple[list[Use], str]:
         weights = _weights(archive, program, graph.program, weigh_nothing)
         scope, sizes = _begun(graph, program, weights, reading)
         sizes.check()
-        _add_inputs(scope, sizes)
+        scope.values.update(add_inputs(scope.program, sizes))
     except InputError as error:
         problem = str(error)
     else:
@@ -540,13 +524,7 @@ def _try(scope: Scope, call: Call, name: str, sizes: Sizes, reasons: dict[int, s
             _import_node(scope, call, name)
             return
         except InputError as error:
-            text = str(error).removeprefix(f"{scope.program.place}: ")
-            for known_part in (
-                f"node {name!r}{node.line}: operator {node.operator}: ",
-                f"{node}: ",
-            ):
-                text = text.removeprefix(known_part)
-            reasons[id(call)] = text
+            reasons[id(call)] = reason_of(node, error)
     for argument in _result_names(call):
         if isinstance(argument, Tensor) and argument.name not in scope.values:
             _stand_in(scope, argument.name, sizes)
