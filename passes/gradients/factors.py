@@ -28,14 +28,14 @@ class Factors:
 
 
 def write_factors(module: ModuleOp, factors: Mapping[str, Factors]) -> None:
-    """Record the factors of states on a module, by name."""
-    if factors:
-        module.attributes[FACTORS] = DictionaryAttr(
-            {
-                name: ArrayAttr([FloatAttr(each.rate, f64), FloatAttr(each.decay, f64)])
-                for name, each in factors.items()
-            }
-        )
+    """Record the factors of states on a module, by name. Factors of 1 are left out."""
+    pairs: dict[str, Attribute] = {
+        name: ArrayAttr([FloatAttr(each.rate, f64), FloatAttr(each.decay, f64)])
+        for name, each in factors.items()
+        if each != Factors()
+    }
+    if pairs:
+        module.attributes[FACTORS] = DictionaryAttr(pairs)
 
 
 def read_factors(module: ModuleOp) -> dict[str, Factors]:

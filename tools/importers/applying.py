@@ -114,6 +114,14 @@ class ApplyingNode(NodeBuilder):
             return Known(self.name, size, value.dtype, lambda: make().reshape(size))
         return self.reshape(self.ssa(value), shape)
 
+    def scaled(self, value: SSAValue, factor: float) -> SSAValue:
+        """A value times a number."""
+        return value if factor == 1.0 else self.add(nn.ScaleOp(value, factor))
+
+    def shifted(self, value: SSAValue, amount: float) -> SSAValue:
+        """A value plus a number."""
+        return value if amount == 0.0 else self.add(nn.ShiftOp(value, amount))
+
     def expanded(self, value: Value, shape: Sequence[int]) -> SSAValue:
         """A value that is repeated along axes of size 1."""
         found = self.ssa(value)

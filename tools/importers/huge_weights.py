@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from ...backends.target import DEFAULT_TARGET, MOST_TILES, Target, resolve_target
@@ -20,6 +21,31 @@ READ_BYTES = 2 << 30
 
 SHOWN = 3
 """The number of weights that a message names."""
+
+
+@dataclass
+class Weighed:
+    """The sizes of weights that an import meets one after the other.
+
+    The check sees all of them again after each 2 GiB of new ones, not at each weight.
+
+    Attributes:
+        check: called before a weight is read.
+        sizes: bytes by name.
+        unchecked: the bytes that are new since the last check.
+    """
+
+    check: WeightCheck
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    unchecked: int = 0
+
+    def add(self, name: str, size: int) -> None:
+        """Add a weight that is not read yet. Raises what the check raises."""
+        self.sizes[name] = size
+        self.unchecked += size
+        if self.unchecked > READ_BYTES:
+            self.check(self.sizes)
+            self.unchecked = 0
 
 
 def refusing_huge_weights(target: str | Target | None) -> WeightCheck:

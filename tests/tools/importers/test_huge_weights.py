@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 from abele.ir.errors import DoesNotFit, InputError
 from abele.tools import compile_model
+from abele.tools.importers.huge_weights import READ_BYTES, Weighed
 
 COUNT, SIDE = 3, 16384
 WEIGHT_BYTES = 4 * SIDE * SIDE
@@ -91,3 +92,14 @@ def test_weights_that_nothing_reads_do_not_count(tmp_path: Path):
     proto.graph.node.append(helper.make_node("Relu", ["x0"], [f"x{COUNT}"]))
     onnx.save(proto, path)
     assert compile_model(path, "tiny").outputs[0].shape == (1, SIDE)
+
+
+def test_weights_one_after_the_other_are_checked_together_after_every_2_gib():
+    seen: list[dict[str, int]] = []
+    weighed = Weighed(lambda sizes: seen.append(dict(sizes)))
+    for i in range(9):
+        weighed.add(f"w{i}", READ_BYTES // 4)
+    assert seen == [{f"w{i}": READ_BYTES // 4 for i in range(5)}]
+    weighed.add("huge", READ_BYTES + 1)
+    assert len(seen) == 2
+    assert len(seen[1]) == 10

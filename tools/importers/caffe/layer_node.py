@@ -10,13 +10,13 @@ from math import prod
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ....dialects import nn
 from ....ir.provenance import source_line
 from ....ir.support.arrays import Array
+from ....passes.gradients.factors import Factors
 from ..applying import ApplyingNode
 from ..building import Known, Value, shape_of
 from ..front_end import weigh_nothing
-from ..huge_weights import WeightCheck
+from ..huge_weights import Weighed
 from ..onnx.node import GraphScope
 from .blobs import LayerBlobs, part_of_state
 from .fields import Fields
@@ -39,8 +39,7 @@ class Scope:
         phase: which layers there are, and how some of them compute.
         stored: the layers of the file of weights, by name.
         shared: weights by their own names, which several layers may have.
-        bytes: the sizes of weights so far.
-        check: called with these sizes before a weight is read.
+        weighed: the sizes of weights so far.
         factors: of the learning rate and the weight decay, by the name of the state.
     """
 
@@ -49,9 +48,8 @@ class Scope:
     stored: Mapping[str, LayerBlobs]
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     shared: dict[str, Known] = field(default_factory=dict[str, Known])
-    bytes: dict[str, int] = field(default_factory=dict[str, int])
-    check: WeightCheck = weigh_nothing
-    factors: dict[str, Parameter] = field(default_factory=dict[str, Parameter])
+    weighed: Weighed = field(default_factory=lambda: Weighed(weigh_nothing))
+    factors: dict[str, Factors] = field(default_factory=dict[str, Factors])
 
 
 class LayerNode(ApplyingNode):
@@ -161,13 +159,12 @@ class LayerNode(ApplyingNode):
         fixed: bool = False,
     ) -> Known:
         """A state of the program."""
-        self.scope.bytes[label] = prod(shape) * F32.itemsize
-        self.scope.check(self.scope.bytes)
+        self.scope.weighed.add(label, prod(shape) * F32.itemsize)
         fixed = fixed or parameter.rate == 0.0
         known = self.program.weight(label, shape, F32, read, fixed=fixed)
         if parameter.name:
             self.scope.shared[parameter.name] = known
-        self.scope.factors[label] = parameter
+        self.scope.factors[label] = Factors(parameter.rate, parameter.decay)
         return known
 
     def stored_blob(
@@ -223,14 +220,6 @@ class LayerNode(ApplyingNode):
         if after < 0:
             raise self.bad(f"shape {list(shape)} from axis {axis} on, of {rank} axes")
         return self.reshape(self.ssa(value), (*shape, *[1] * after))
-
-    def scaled(self, value: SSAValue, factor: float) -> SSAValue:
-        """A value times a number."""
-        return value if factor == 1.0 else self.add(nn.ScaleOp(value, factor))
-
-    def shifted(self, value: SSAValue, amount: float) -> SSAValue:
-        """A value plus a number."""
-        return value if amount == 0.0 else self.add(nn.ShiftOp(value, amount))
 
 
 Importer = Callable[[LayerNode], Sequence[Value]]

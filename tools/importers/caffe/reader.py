@@ -15,6 +15,7 @@ from ..applying import OPSET
 from ..binding import InputSignature, Sizes, add_inputs, bound_values, input_sizes
 from ..building import Known, Names, NodeBuilder, Value
 from ..front_end import OpenShapes, Reading
+from ..huge_weights import Weighed
 from ..onnx.node import GraphScope
 from ..uses import Use, Used, gathered, others_are, reason_of, several_refused
 from .data_layers import DATA, shapes_of_data
@@ -101,7 +102,9 @@ class _Import:
             folder=None,
             opsets={"ai.onnx": OPSET},
         )
-        scope = Scope(graph, state.phase, files.stored(reading.check), check=reading.check)
+        scope = Scope(
+            graph, state.phase, files.stored(reading.check), weighed=Weighed(reading.check)
+        )
         layers = network.included(state)
         computing = [each for each in layers if each.type not in DATA]
         taken = Names()
@@ -217,7 +220,7 @@ class _Import:
         Some layers may have none, as those that fine-tuning adds: they have their fillers' values.
         """
         stored, own = self.scope.stored, {layer.name for layer, _ in self.computing}
-        if self.scope.bytes and stored and not stored.keys() & own:
+        if self.scope.weighed.sizes and stored and not stored.keys() & own:
             shown = ", ".join(repr(name[:60]) for name in list(stored)[:SHOWN])
             raise self.bad(
                 f"{', '.join(self.files.weights)} has weights of {shown}, which are no layers of "

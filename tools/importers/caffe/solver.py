@@ -68,13 +68,8 @@ def training_of(solver: Fields | None, scope: Scope, has_loss: bool) -> Training
     """
     if not scope.program.training:
         return Training(None)
-    factors = {
-        name: Factors(each.rate, each.decay)
-        for name, each in scope.factors.items()
-        if (each.rate, each.decay) != (1.0, 1.0)
-    }
     if solver is None:
-        return Training("loss=given" if has_loss else None, "", factors)
+        return Training("loss=given" if has_loss else None, "", scope.factors)
     if not has_loss:
         raise InputError(f"{solver.place}: the network has no layer with a loss; need one")
     options = {"loss": "given", **_optimizer(solver)}
@@ -87,7 +82,7 @@ def training_of(solver: Fields | None, scope: Scope, has_loss: bool) -> Training
     if schedule:
         options["schedule"] = "true"
     text = " ".join(f"{name}={value}" for name, value in options.items())
-    return Training(text, schedule, factors)
+    return Training(text, schedule, scope.factors)
 
 
 def _optimizer(solver: Fields) -> dict[str, str]:

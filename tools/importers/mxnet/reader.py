@@ -23,6 +23,7 @@ from ..binding import InputSignature, Sizes, add_inputs, bound_values, input_siz
 from ..building import Known, Names, Value
 from ..errors import UnsupportedError
 from ..front_end import OpenShape, OpenShapes, Reading
+from ..huge_weights import Weighed
 from ..onnx.node import GraphScope
 from ..uses import Use, Used, gathered, others_are, reason_of, several_refused
 from .files import stored, weights_beside
@@ -114,7 +115,7 @@ class _Import:
         arrays = stored(path, reading.place, reading.check)
         taken = Names()
         names = [taken.unique(each.name or each.operator) for each in symbol.nodes]
-        scope = Scope(graph, check=reading.check)
+        scope = Scope(graph, weighed=Weighed(reading.check))
         made = cls(symbol, reading, scope, arrays, names, _needed(symbol), {})
         weights = made.weights()
         for index in made.variables():

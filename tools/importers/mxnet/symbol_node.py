@@ -14,15 +14,15 @@ from zlib import crc32
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ....dialects import nn
 from ....ir.provenance import source_line
 from ....ir.support.arrays import Array
+from ....ir.support.errors import InputError
 from ....ir.support.number_kinds import is_floating
 from ....passes.gradients.factors import Factors
 from ..applying import ApplyingNode
 from ..building import Known, Value, shape_of
 from ..front_end import weigh_nothing
-from ..huge_weights import WeightCheck
+from ..huge_weights import Weighed
 from ..onnx.node import GraphScope
 from .symbol import OUTER, SymbolNode
 
@@ -63,8 +63,7 @@ class Scope:
         values: the outputs of the nodes so far, by the index of the node.
         variables: inputs and weights, by the index of the node.
         made: weights that are made, by the index of the node.
-        bytes: the sizes of weights so far.
-        check: called with these sizes before a weight is read.
+        weighed: the sizes of weights so far.
         factors: of the learning rate and the weight decay, by the name of the state.
         trained: what the graph says of its training: options of the pass train.
     """
@@ -73,8 +72,7 @@ class Scope:
     values: dict[int, Sequence[Value]] = field(default_factory=dict[int, "Sequence[Value]"])
     variables: dict[int, Variable] = field(default_factory=dict[int, Variable])
     made: dict[int, Known] = field(default_factory=dict[int, Known])
-    bytes: dict[str, int] = field(default_factory=dict[str, int])
-    check: WeightCheck = weigh_nothing
+    weighed: Weighed = field(default_factory=lambda: Weighed(weigh_nothing))
     factors: dict[str, Factors] = field(default_factory=dict[str, Factors])
     trained: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -126,7 +124,7 @@ class MxNode(ApplyingNode):
         """Whether an attribute is given, and is not None."""
         return self.text(name, "None") not in ("None", "")
 
-    def wrong(self, name: str, need: str) -> Exception:
+    def wrong(self, name: str, need: str) -> InputError:
         """An error in an attribute."""
         return self.bad(f"attribute {name} is {self.node.attributes.get(name, '')[:60]!r}; {need}")
 
@@ -262,8 +260,7 @@ class MxNode(ApplyingNode):
             known = scope.made[index]
         else:
             dtype = F32 if array is None else array.dtype
-            scope.bytes[name] = prod(shape) * dtype.itemsize
-            scope.check(scope.bytes)
+            scope.weighed.add(name, prod(shape) * dtype.itemsize)
             rate, decay = (self._factor(variable.node, n) for n in ("lr_mult", "wd_mult"))
             known = scope.program.weight(
                 name,
@@ -272,7 +269,7 @@ class MxNode(ApplyingNode):
                 self._initial(variable.node, shape, default) if array is None else lambda: array,
                 fixed=rate == 0.0,
             )
-            if (rate, decay) != (1.0, 1.0) and is_floating(dtype):
+            if is_floating(dtype):
                 scope.factors[name] = Factors(rate, decay)
             scope.made[index] = known
         own = known.shape if array is None else array.shape
@@ -317,12 +314,6 @@ class MxNode(ApplyingNode):
             ) from None
         seed, size = crc32(variable.name.encode()), tuple(shape)
         return lambda: make(size, given, np.random.default_rng(seed))
-
-    # Building
-
-    def scaled(self, value: SSAValue, factor: float) -> SSAValue:
-        """A value times a number."""
-        return value if factor == 1.0 else self.add(nn.ScaleOp(value, factor))
 
 
 # Initializers
