@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import StringAttr
 
@@ -11,6 +11,7 @@ from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
 from ....ir.well_known import ASKED, SCHEDULE
 from ....passes.gradients.factors import Factors, write_factors
+from ....passes.gradients.optimizers import Numbers, check_numbers
 from .fields import Fields
 from .layer_node import Scope
 
@@ -98,18 +99,22 @@ def _optimizer(solver: Fields) -> dict[str, str]:
     rate = solver.number("base_lr", -1.0)
     if rate < 0.0:
         raise solver.bad("base_lr", "missing, or less than 0")
-    name, numbers = OPTIMIZERS[type_]
+    name, own = OPTIMIZERS[type_]
+    numbers = {**own, "weight_decay": "weight_decay"}
     options = {"optimizer": name, "learning-rate": repr(rate)}
     if type_ in ("SGD", "Nesterov") and solver.number("momentum"):
         # In Caffe, what momentum keeps has the learning rate of its step in it.
         options["rate-in-momentum"] = "true"
-    if type_ == "Nesterov":
-        options["nesterov"] = "true"
+        if type_ == "Nesterov":
+            options["nesterov"] = "true"
     for given, option in numbers.items():
-        value = solver.number(given, DEFAULTS[given])
-        options[option] = repr(value)
-    if solver.number("weight_decay"):
-        options["weight-decay"] = repr(solver.number("weight_decay"))
+        value = solver.number(given, DEFAULTS.get(given, 0.0))
+        try:
+            check_numbers(name, replace(Numbers(), **{option: value}))
+        except InputError as error:
+            raise solver.bad(given, str(error)) from None
+        if value or given in DEFAULTS:
+            options[option.replace("_", "-")] = repr(value)
     return options
 
 
@@ -121,6 +126,10 @@ def _schedule(solver: Fields) -> str:
     last = solver.integer("max_iter", 0, 0)
     if policy not in POLICIES:
         raise solver.bad("lr_policy", f"is {policy[:60]!r}; need one of {', '.join(POLICIES)}")
+    if policy != "sigmoid" and gamma < 0.0:
+        raise solver.bad("gamma", f"is {gamma:g}; need 0 or more")
+    if power < 0.0:
+        raise solver.bad("power", f"is {power:g}; need 0 or more")
     if policy == "step":
         if step < 1:
             raise solver.bad("stepsize", "missing; lr_policy step needs it")

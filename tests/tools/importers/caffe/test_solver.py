@@ -120,6 +120,8 @@ def test_the_numbers_of_a_solver_are_those_of_an_optimizer(tmp_path: Path):
     )
     options, _ = asked(solver(tmp_path, text + "solver_type: RMSPROP rms_decay: 0.5"))
     assert "optimizer=rmsprop learning-rate=0.1 epsilon=1e-08 alpha=0.5" in options
+    options, _ = asked(solver(tmp_path, 'net: "net.prototxt" base_lr: 0.1 type: "Nesterov"'))
+    assert options == "loss=given optimizer=sgd learning-rate=0.1 momentum=0.0"
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,12 @@ def test_the_numbers_of_a_solver_are_those_of_an_optimizer(tmp_path: Path):
         ('lr_policy: "wave"', "lr_policy: is 'wave'; need one of fixed, step"),
         ("base_rl: 1", r"no field 'base_rl'; did you mean base_lr"),
         ('train_net: "net.prototxt"', "net, train_net says what is trained; need one of"),
+        ("\nmomentum: 1", "line 2: momentum: momentum 1; need 0 or more, and less than 1"),
+        ("\n\nweight_decay: -1", "line 3: weight_decay: weight_decay -1; need 0 or more"),
+        ('type: "Adam"\nmomentum2: 1.5', "line 2: momentum2: beta2 1.5; need 0 or more"),
+        ('type: "Adam" delta: -1', "line 1: delta: epsilon -1; need 0 or more"),
+        ('lr_policy: "exp"\ngamma: -0.5', "line 2: gamma: is -0.5; need 0 or more"),
+        ('lr_policy: "inv"\npower: -2', "line 2: power: is -2; need 0 or more"),
     ],
 )
 def test_a_solver_that_abele_does_not_follow_is_refused(tmp_path: Path, more: str, message: str):
