@@ -12,6 +12,7 @@ import numpy as np
 from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
+from ..files_beside import read_regular
 from .kinds import OLD_TYPES
 from .wire_format import BYTES, FIXED32, VARINT, fields_in, varints_in
 
@@ -75,11 +76,10 @@ def read_blobs(path: Path) -> dict[str, LayerBlobs]:
     The arrays share the bytes of the file.
     """
     what = str(path)
+    data = read_regular(path, what)
     try:
-        found = list(_layers(memoryview(path.read_bytes())))
-    except OSError as error:
-        raise InputError(f"{what}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, UnicodeDecodeError) as error:
+        found = list(_layers(memoryview(data)))
+    except ValueError as error:
         raise InputError(f"{what}: damaged, or no weights of Caffe: {error}") from None
     by_name: dict[str, LayerBlobs] = {}
     for each in found:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
-from ..files_beside import file_inside
+from ..files_beside import file_inside, read_regular
 from ..huge_weights import WeightCheck
 from .blobs import LayerBlobs, read_blobs
 from .fields import Fields
@@ -56,12 +55,22 @@ class Files:
         """The other files that the file names, as paths below its folder."""
         return [each for each in (self.net, *self.weights) if each]
 
+    def net_path(self) -> Path:
+        """The file of the network that a solver names. Raises InputError if there is none."""
+        return file_inside(self.path.parent, self.net, f"{self.place}: net", "the network")
+
+    def weight_paths(self) -> list[Path]:
+        """The files of weights. Raises InputError for one that does not exist."""
+        what = f"{self.place}: weights"
+        return [file_inside(self.path.parent, name, what, "weights") for name in self.weights]
+
     def network(self) -> Network:
         """The network. Raises InputError for a file that cannot be read."""
         if self.fields is not None:
             return network_of(self.fields)
-        path = file_inside(self.path.parent, self.net, f"{self.place}: net")
-        return network_of(Fields(read_text(_bytes(path), str(path)), NET, str(path)))
+        path = self.net_path()
+        text = read_text(read_regular(path, str(path)), str(path))
+        return network_of(Fields(text, NET, str(path)))
 
     def stored(self, check: WeightCheck) -> Mapping[str, LayerBlobs]:
         """The layers of the files of weights, by name. Later files replace layers of earlier
@@ -70,8 +79,7 @@ class Files:
         Args:
             check: called with the sizes of the files before any is read.
         """
-        what = f"{self.place}: weights"
-        paths = [file_inside(self.path.parent, name, what) for name in self.weights]
+        paths = self.weight_paths()
         check({each.name: each.stat().st_size for each in paths})
         found: dict[str, LayerBlobs] = {}
         for each in paths:
@@ -94,7 +102,7 @@ def files_of(path: Path, place: str) -> Files:
     Args:
         place: the path in messages.
     """
-    message = read_text(_bytes(path), place)
+    message = read_text(read_regular(path, place), place)
     if not _is_solver(message):
         return Files(path, place, None, "", Fields(message, NET, place), _beside(path))
     solver = Fields(message, SOLVER, place)
@@ -141,15 +149,10 @@ def _beside(path: Path) -> list[str]:
     return [weights.name] if weights.is_file() else []
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path}: no regular file")
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-
-
 def names_of_files(path: Path) -> Sequence[str]:
-    """The other files that a file names. Raises InputError."""
-    return files_of(path, str(path)).names
+    """The other files that a file names. Raises InputError for one that does not exist."""
+    files = files_of(path, str(path))
+    if files.net:
+        _ = files.net_path()
+    _ = files.weight_paths()
+    return files.names

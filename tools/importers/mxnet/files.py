@@ -39,7 +39,7 @@ def stored(path: Path, place: str, check: WeightCheck) -> Mapping[str, Array]:
     """
     found: dict[str, Array] = {}
     for name in weights_beside(path):
-        file = file_inside(path.parent, name, place)
+        file = file_inside(path.parent, name, place, "weights")
         check({name: file.stat().st_size})
         found |= read_params(file)
     return found

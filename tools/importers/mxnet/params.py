@@ -18,6 +18,7 @@ import numpy as np
 from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
+from ..files_beside import read_regular
 
 MAGIC = 0x112
 
@@ -71,10 +72,9 @@ def read_params(path: Path) -> dict[str, Array]:
 
     The arrays share the bytes of the file.
     """
+    data = read_regular(path, str(path))
     try:
-        return _read(_Cursor(memoryview(path.read_bytes())))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        return _read(_Cursor(memoryview(data)))
     except ValueError as error:
         raise InputError(f"{path}: damaged, or no weights of MXNet: {error}") from None
 

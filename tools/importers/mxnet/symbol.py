@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from ....ir.support.errors import InputError
 from ....ir.support.limits import INLINED_NODES
+from ..files_beside import read_regular
 
 MOST_BYTES = 1 << 27
 """The most bytes of a graph. Assumed: published graphs have at most 1 MB."""
@@ -70,12 +71,7 @@ def read_symbol(path: Path, place: str) -> Symbol:
     Args:
         place: the file in messages.
     """
-    try:
-        if path.exists() and not path.is_file():
-            raise InputError(f"{place}: no regular file")
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{place}: cannot be read: {error.strerror or error}") from None
+    data = read_regular(path, place)
     if len(data) > MOST_BYTES:
         raise InputError(f"{place}: {len(data):,} bytes; at most {MOST_BYTES:,} are read")
     try:

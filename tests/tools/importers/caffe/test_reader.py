@@ -84,6 +84,13 @@ def test_a_phase_chooses_layers_and_labels_are_integers(tmp_path: Path):
     assert found["accuracy"] in (0.0, 0.5, 1.0)
 
 
+def test_a_label_that_is_silenced_too_is_an_integer(tmp_path: Path):
+    silence = 'layer { name: "s" type: "Silence" ' + 'bottom: "fc" ' * 5 + 'bottom: "label" }'
+    module = read(tmp_path / "net.prototxt", TRAIN_VAL + silence)
+    types = list(module.body.block.ops)[-1].function_type.inputs.data  # pyright: ignore
+    assert [str(each.element_type) for each in types] == ["f32", "i32"]
+
+
 def test_batch_is_the_size_of_what_the_layer_of_data_gives(tmp_path: Path):
     module = read(tmp_path / "net.prototxt", TRAIN_VAL, batch=5)
     types = list(module.body.block.ops)[-1].function_type.inputs.data  # pyright: ignore
@@ -273,6 +280,26 @@ def test_weights_of_other_shapes_are_refused(tmp_path: Path, blobs: list, messag
     path.with_suffix(".caffemodel").write_bytes(caffemodel([("ip", "InnerProduct", blobs)]))
     with pytest.raises(InputError, match=message):
         read(path, OLD)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            'net: "../x.prototxt"',
+            r"s\.prototxt: net: the network in '\.\./x\.prototxt'; need a path",
+        ),
+        ('net: "x.prototxt"', r"s\.prototxt: net: there is no file 'x\.prototxt' of the network"),
+        ('net: "s.prototxt" weights: "/w"', r"s\.prototxt: weights: weights in '/w'; need a path"),
+    ],
+)
+def test_a_file_that_a_solver_names_wrongly_is_called_by_its_field(
+    tmp_path: Path, more: str, message: str
+):
+    path = tmp_path / "s.prototxt"
+    path.write_text(f"base_lr: 0.1 {more}")
+    with pytest.raises(InputError, match=message):
+        _ = names_of_files(path)
 
 
 def test_weights_of_another_network_are_refused(tmp_path: Path):
