@@ -122,6 +122,12 @@ class ApplyingNode(NodeBuilder):
         """A value plus a number."""
         return value if amount == 0.0 else self.add(nn.ShiftOp(value, amount))
 
+    def ignoring(self, labels: SSAValue, number: int) -> tuple[SSAValue, SSAValue]:
+        """Labels with 0 in place of the number of ignored positions, and which these are."""
+        ignored = self.add(nn.EqualOp(labels, self.constant(number, labels)))
+        zero = self.constant(0, labels)
+        return self.add(nn.SelectOp(ignored, zero, labels)), ignored
+
     def expanded(self, value: Value, shape: Sequence[int]) -> SSAValue:
         """A value that is repeated along axes of size 1."""
         found = self.ssa(value)

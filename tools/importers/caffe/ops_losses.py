@@ -56,10 +56,7 @@ def _labels(node: LayerNode, axis: int, fields: Fields) -> _Labels:
     index = node.reshape(node.cast(node[1], i32), positions)
     if not fields.has("ignore_label"):
         return _Labels(index, None, axis)
-    wrong = node.constant(fields.integer("ignore_label"), index)
-    ignored = node.add(nn.EqualOp(index, wrong))
-    index = node.add(nn.SelectOp(ignored, node.constant(0, index), index))
-    return _Labels(index, ignored, axis)
+    return _Labels(*node.ignoring(index, fields.integer("ignore_label")), axis)
 
 
 def _total(node: LayerNode, value: SSAValue) -> SSAValue:
@@ -150,9 +147,7 @@ def _sigmoid_cross_entropy(node: LayerNode) -> Sequence[Value]:
     losses = node.add(nn.SubOp(node.add(nn.SoftplusOp(value)), node.add(nn.MulOp(value, target))))
     ignored = None
     if fields.has("ignore_label"):
-        whole = node.cast(target, i32)
-        number = node.constant(fields.integer("ignore_label"), whole)
-        ignored = node.add(nn.EqualOp(whole, number))
+        _, ignored = node.ignoring(node.cast(target, i32), fields.integer("ignore_label"))
         losses = _masked(node, losses, ignored)
     return [_normalised(node, losses, ignored, fields, "BATCH_SIZE")]
 
@@ -243,6 +238,8 @@ LABELS = {
     "MultinomialLogisticLoss": (1,),
     "Accuracy": (1,),
     "Embed": (0,),
-    "Silence": (0, 1, 2, 3),
 }
 """The bottoms of layers that are integers, by type. Caffe stores all values as floats."""
+
+IDLE = frozenset({"Silence"})
+"""The types of layers that do not look at the values of their bottoms."""

@@ -25,7 +25,7 @@ from .layer_node import F32, I32, Importer, LayerNode, Scope
 from .network import Layer, Network, State
 from .ops_elementwise import ELEMENTWISE
 from .ops_learned import LEARNED
-from .ops_losses import LABELS, LOSS_LAYERS
+from .ops_losses import IDLE, LABELS, LOSS_LAYERS
 from .ops_shapes import SHAPES
 from .ops_windows import WINDOWS
 
@@ -131,14 +131,18 @@ class _Import:
         readers: dict[str, list[tuple[str, int]]] = {}
         for layer, _ in self.computing:
             for index, bottom in enumerate(layer.bottoms):
-                readers.setdefault(bottom, []).append((layer.type, index))
+                of_name = readers.setdefault(bottom, [])
+                if layer.type not in IDLE:
+                    of_name.append((layer.type, index))
         found: dict[str, InputSignature] = {}
         for name, shape in every:
             if name in found:
                 raise self.bad(f"two layers give data {name[:60]!r}; need one")
             if name in readers:
-                # A label: every layer that reads it takes it for integers.
-                is_label = all(index in LABELS.get(type_, ()) for type_, index in readers[name])
+                # A label: every layer that looks at it takes it for integers.
+                is_label = bool(readers[name]) and all(
+                    index in LABELS.get(type_, ()) for type_, index in readers[name]
+                )
                 found[name] = InputSignature(name, shape, I32 if is_label else F32)
         return list(found.values())
 

@@ -136,7 +136,14 @@ def _batch_norm(node: MxNode) -> Sequence[Value]:
     if node.graph.training:
         if keeps:
             raise node.unsupported("use_global_stats in training", "the batch's statistics are")
-        node.scope.trained["batch-statistics"] = repr(1.0 - momentum)
+        share = repr(1.0 - momentum)
+        first = node.scope.trained.setdefault("batch-statistics", share)
+        if first != share:
+            raise node.unsupported(
+                f"momentum {momentum:g} in training, next to {1.0 - float(first):g} of an earlier "
+                "node,",
+                "one momentum for all is",
+            )
     bias = node.weight(2, channels, 0.0)
     return [node.apply("BatchNormalization", node[0], scale, bias, mean, variance, epsilon=epsilon)]
 

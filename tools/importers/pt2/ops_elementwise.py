@@ -57,14 +57,6 @@ def _of_numbers(make: Unary) -> Importer:
 # Functions that nn composes
 
 
-def _scaled(node: AtenNode, value: SSAValue, factor: float) -> SSAValue:
-    return node.add(nn.ScaleOp(value, factor))
-
-
-def _shifted(node: AtenNode, value: SSAValue, by: float) -> SSAValue:
-    return node.add(nn.ShiftOp(value, by))
-
-
 def _in_wide(function: Callable[[AtenNode, SSAValue], SSAValue]) -> Importer:
     """A function of floats that is computed in float32 at least."""
 
@@ -80,27 +72,27 @@ def _rsqrt(node: AtenNode, x: SSAValue) -> SSAValue:
 
 
 def _log_of(base: float) -> Callable[[AtenNode, SSAValue], SSAValue]:
-    return lambda node, x: _scaled(node, node.add(nn.LogOp(x)), 1.0 / log(base))
+    return lambda node, x: node.scaled(node.add(nn.LogOp(x)), 1.0 / log(base))
 
 
 def _exp2(node: AtenNode, x: SSAValue) -> SSAValue:
-    return node.add(nn.ExpOp(_scaled(node, x, log(2.0))))
+    return node.add(nn.ExpOp(node.scaled(x, log(2.0))))
 
 
 def _expm1(node: AtenNode, x: SSAValue) -> SSAValue:
     """exp(x) - 1 as tanh(x / 2) * (exp(x) + 1), which loses no digits near 0."""
-    half = node.add(nn.TanhOp(_scaled(node, x, 0.5)))
-    grown = node.add(nn.MulOp(half, _shifted(node, node.add(nn.ExpOp(x)), 1.0)))
+    half = node.add(nn.TanhOp(node.scaled(x, 0.5)))
+    grown = node.add(nn.MulOp(half, node.shifted(node.add(nn.ExpOp(x)), 1.0)))
     # Far from 0, exp may be infinite while tanh is 1, and the difference is exact enough.
     far = node.add(nn.GreaterOp(node.add(nn.AbsOp(x)), node.constant(1.0, x)))
-    plain = _shifted(node, node.add(nn.ExpOp(x)), -1.0)
+    plain = node.shifted(node.add(nn.ExpOp(x)), -1.0)
     return node.add(nn.SelectOp(far, plain, grown))
 
 
 def _log1p(node: AtenNode, x: SSAValue) -> SSAValue:
     """log(1 + x), which loses no digits near 0: log(u) * x / (u - 1) for the rounded u = 1 + x."""
-    above = _shifted(node, x, 1.0)
-    lost = _shifted(node, above, -1.0)
+    above = node.shifted(x, 1.0)
+    lost = node.shifted(above, -1.0)
     is_one = node.add(nn.EqualOp(lost, node.constant(0.0, lost)))
     divisor = node.add(nn.SelectOp(is_one, node.constant(1.0, lost), lost))
     ratio = node.add(nn.DivOp(x, divisor))
@@ -123,7 +115,7 @@ def _tanhshrink(node: AtenNode, x: SSAValue) -> SSAValue:
 
 
 def _erfc(node: AtenNode, x: SSAValue) -> SSAValue:
-    return _shifted(node, node.add(nn.NegOp(node.add(nn.ErfOp(x)))), 1.0)
+    return node.shifted(node.add(nn.NegOp(node.add(nn.ErfOp(x)))), 1.0)
 
 
 def _frac(node: AtenNode, x: SSAValue) -> SSAValue:
@@ -149,8 +141,8 @@ def _round(node: AtenNode) -> Results:
         return node.add(nn.RoundOp(value))
     if abs(digits) > 30:
         raise node.bad(f"argument decimals is {digits}; need -30 to 30")
-    rounded = node.add(nn.RoundOp(_scaled(node, value, 10.0**digits)))
-    return _scaled(node, rounded, 10.0**-digits)
+    rounded = node.add(nn.RoundOp(node.scaled(value, 10.0**digits)))
+    return node.scaled(rounded, 10.0**-digits)
 
 
 def _gelu(node: AtenNode) -> Results:
@@ -167,8 +159,8 @@ def _softplus(node: AtenNode) -> Results:
         return node.add(nn.SoftplusOp(value))
     if not beta:
         raise node.bad("argument beta is 0; need another number")
-    scaled = _scaled(node, value, beta)
-    curve = _scaled(node, node.add(nn.SoftplusOp(scaled)), 1.0 / beta)
+    scaled = node.scaled(value, beta)
+    curve = node.scaled(node.add(nn.SoftplusOp(scaled)), 1.0 / beta)
     far = node.add(nn.GreaterOp(scaled, node.constant(threshold, scaled)))
     return node.add(nn.SelectOp(far, value, curve))
 
@@ -180,10 +172,10 @@ def _elu(node: AtenNode) -> Results:
     inner = node.number("input_scale", 1.0)
     if scale == inner == 1.0:
         return node.apply("Elu", value, alpha=alpha)
-    grown = node.add(nn.ExpOp(_scaled(node, value, inner)))
-    below = _scaled(node, _shifted(node, grown, -1.0), alpha * scale)
+    grown = node.add(nn.ExpOp(node.scaled(value, inner)))
+    below = node.scaled(node.shifted(grown, -1.0), alpha * scale)
     negative = node.add(nn.LessOp(value, node.constant(0, value)))
-    return node.add(nn.SelectOp(negative, below, _scaled(node, value, scale)))
+    return node.add(nn.SelectOp(negative, below, node.scaled(value, scale)))
 
 
 def _hardtanh(low: float, high: float) -> Importer:
@@ -236,7 +228,7 @@ def _logit(node: AtenNode) -> Results:
     if node.has("eps"):
         eps = node.number("eps")
         value = node.add(nn.ClipOp(value, eps, 1.0 - eps))
-    rest = _shifted(node, node.add(nn.NegOp(value)), 1.0)
+    rest = node.shifted(node.add(nn.NegOp(value)), 1.0)
     return node.add(nn.LogOp(node.add(nn.DivOp(value, rest))))
 
 
@@ -571,8 +563,8 @@ ELEMENTWISE: dict[str, Importer] = {
     "log10": _in_wide(_log_of(10.0)),
     "erfc": _in_wide(_erfc),
     "frac": _in_wide(_frac),
-    "deg2rad": _in_wide(lambda node, x: _scaled(node, x, pi / 180)),
-    "rad2deg": _in_wide(lambda node, x: _scaled(node, x, 180 / pi)),
+    "deg2rad": _in_wide(lambda node, x: node.scaled(x, pi / 180)),
+    "rad2deg": _in_wide(lambda node, x: node.scaled(x, 180 / pi)),
     "silu": _in_wide(_silu),
     "log_sigmoid": _in_wide(_log_sigmoid),
     "log_sigmoid_forward": _in_wide(_log_sigmoid),

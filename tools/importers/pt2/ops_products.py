@@ -63,8 +63,7 @@ def _addmm(node: AtenNode) -> Results:
 
 
 def _scaled(node: AtenNode, value: SSAValue, name: str) -> SSAValue:
-    factor = node.number(name, 1.0)
-    return value if factor == 1.0 else node.add(nn.ScaleOp(value, factor))
+    return node.scaled(value, node.number(name, 1.0))
 
 
 def _baddbmm(node: AtenNode) -> Results:

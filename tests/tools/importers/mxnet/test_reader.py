@@ -122,6 +122,21 @@ def test_training_asks_for_the_loss_of_the_output_and_for_factors(tmp_path: Path
     assert (states["bn_moving_var"] == 1).all()
 
 
+def test_normalisations_with_different_momentum_train_only_apart(tmp_path: Path):
+    second: Node = (
+        "BatchNorm", "norm", ["bn", "g", "b", "m", "v"], {"momentum": 0.5, "fix_gamma": True}
+    )  # fmt: skip
+    nodes = [*NODES[:2], second, ("Flatten", "relu", ["norm"], {}), *NODES[3:]]
+    path, sizes = graph(tmp_path, nodes=nodes), {**SIZES, "data_1": 2}
+    assert read(path, dims=sizes) is not None
+    message = r"node 'norm' \(.*momentum 0\.5 in training, next to 0\.75 of an earlier node, is not"
+    with pytest.raises(InputError, match=message):
+        read(path, dims=sizes, training=True)
+    same = [nodes[0], nodes[1], (*second[:3], NODES[1][3]), *nodes[3:]]
+    module = read(graph(tmp_path, nodes=same), dims=sizes, training=True)
+    assert "batch-statistics=0.25" in str(module.attributes[ASKED])
+
+
 def test_a_network_along_one_axis_trains(tmp_path: Path):
     path = Path(__file__).parents[4] / "examples" / "strain-symbol.json"
     from abele.tools.driver.training import Training
