@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 from ...dialects import nn
 from ...ir.upstream import LocationAttr
 from .building import Known, NodeBuilder, Value, dtype_of, shape_of
+from .front_end import Reading
 from .onnx.node import GraphScope, listed
 from .onnx.node import Node as OnnxNode
 from .onnx.ops_sized import read_sized
@@ -20,6 +21,18 @@ from .onnx.reader import OPERATORS
 
 OPSET = 22
 """The version of ONNX whose operators are applied."""
+
+
+def applying_scope(reading: Reading) -> GraphScope:
+    """The program of a model whose nodes apply operators of ONNX, still empty."""
+    return GraphScope(
+        context=reading.context,
+        place=reading.place,
+        training=reading.training,
+        weights=reading.weights,
+        folder=None,
+        opsets={"ai.onnx": OPSET},
+    )
 
 
 class Applied(OnnxNode):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,12 +11,11 @@ from ....dialects import nn
 from ....ir.context import AbeleContext
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
-from ..applying import OPSET
+from ..applying import applying_scope
 from ..binding import InputSignature, Sizes, add_inputs, bound_values, input_sizes
 from ..building import Known, Names, NodeBuilder, Value
 from ..front_end import OpenShapes, Reading
 from ..huge_weights import Weighed
-from ..onnx.node import GraphScope
 from ..uses import Use, Used, gathered, others_are, reason_of, several_refused
 from .data_layers import DATA, shapes_of_data
 from .files import Files, files_of
@@ -94,14 +93,7 @@ class _Import:
         state = State("TRAIN" if trains else "TEST").with_fields(network.state)
         if files.trains:
             state = files.training_state(state)
-        graph = GraphScope(
-            context=reading.context,
-            place=network.place,
-            training=trains,
-            weights=reading.weights,
-            folder=None,
-            opsets={"ai.onnx": OPSET},
-        )
+        graph = applying_scope(replace(reading, place=network.place, training=trains))
         scope = Scope(
             graph, state.phase, files.stored(reading.check), weighed=Weighed(reading.check)
         )

@@ -18,13 +18,12 @@ from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
 from ....ir.well_known import ASKED
 from ....passes.gradients.factors import write_factors
-from ..applying import OPSET
+from ..applying import applying_scope
 from ..binding import InputSignature, Sizes, add_inputs, bound_values, input_sizes
 from ..building import Known, Names, Value
 from ..errors import UnsupportedError
 from ..front_end import OpenShape, OpenShapes, Reading
 from ..huge_weights import Weighed
-from ..onnx.node import GraphScope
 from ..uses import Use, Used, gathered, others_are, reason_of, several_refused
 from .files import stored, weights_beside
 from .ops_elementwise import ELEMENTWISE
@@ -104,18 +103,10 @@ class _Import:
     def of(cls, path: Path, reading: Reading) -> _Import:
         """Begin an import. Raises InputError for a damaged file."""
         symbol = _with_auxiliaries(read_symbol(path, reading.place))
-        graph = GraphScope(
-            context=reading.context,
-            place=reading.place,
-            training=reading.training,
-            weights=reading.weights,
-            folder=None,
-            opsets={"ai.onnx": OPSET},
-        )
         arrays = stored(path, reading.place, reading.check)
         taken = Names()
         names = [taken.unique(each.name or each.operator) for each in symbol.nodes]
-        scope = Scope(graph, weighed=Weighed(reading.check))
+        scope = Scope(applying_scope(reading), weighed=Weighed(reading.check))
         made = cls(symbol, reading, scope, arrays, names, _needed(symbol), {})
         weights = made.weights()
         for index in made.variables():

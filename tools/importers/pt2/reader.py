@@ -18,7 +18,7 @@ from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ....ir.support.limits import INLINED_NODES
 from ....ir.upstream import ModuleOp
-from ..applying import OPSET
+from ..applying import applying_scope
 from ..batching import Prepare, read_with_batch
 from ..binding import Sizes, add_inputs, bound_values
 from ..building import Known, Names, NodeBuilder, Value, dtype_of, shape_of
@@ -98,15 +98,7 @@ def _import(archive: Archive, program: Program, reading: Reading, prepare: Prepa
 
 
 def _new_scope(reading: Reading) -> Scope:
-    program = GraphScope(
-        context=reading.context,
-        place=reading.place,
-        training=reading.training,
-        weights=reading.weights,
-        folder=None,
-        opsets={"ai.onnx": OPSET},
-    )
-    return Scope(program, _run)
+    return Scope(applying_scope(reading), _run)
 
 
 # Weights
