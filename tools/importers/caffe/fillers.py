@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..first_values import fans, generator_of
 from .fields import Fields
 from .kinds import FILLER
 
@@ -57,7 +57,7 @@ def filler(
     def drawn() -> Floats:
         # The range of a uniform filler may be more than the largest float, as in Caffe.
         with np.errstate(all="ignore"):
-            return make(given, shape, np.random.default_rng(crc32(label.encode())))
+            return make(given, shape, generator_of(label))
 
     return drawn
 
@@ -89,9 +89,7 @@ def _unit_ball(fields: Fields, shape: Shape, random: np.random.Generator) -> Flo
 
 def _fan(fields: Fields, shape: Shape) -> float:
     """The number of terms that a weight's element is one of."""
-    count = prod(shape)
-    into = count / shape[0]
-    out = count / shape[1] if len(shape) > 1 else count
+    into, out = fans(shape)
     norm = fields.choice("variance_norm", NORMS, "FAN_IN")
     return {"FAN_IN": into, "FAN_OUT": out, "AVERAGE": (into + out) / 2}[norm]
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, cast
-from zlib import crc32
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -21,6 +20,7 @@ from ....ir.support.number_kinds import is_floating
 from ....passes.gradients.factors import Factors
 from ..applying import ApplyingNode
 from ..building import Known, Value, shape_of
+from ..first_values import fans, generator_of
 from ..front_end import weigh_nothing
 from ..huge_weights import Weighed
 from ..onnx.node import GraphScope
@@ -312,8 +312,8 @@ class MxNode(ApplyingNode):
                 f'{", ".join(INITIALIZERS)} with numbers, such as ["xavier", {{"magnitude": 2}}], '
                 "or a file of weights"
             ) from None
-        seed, size = crc32(variable.name.encode()), tuple(shape)
-        return lambda: make(size, given, np.random.default_rng(seed))
+        label, size = variable.name, tuple(shape)
+        return lambda: make(size, given, generator_of(label))
 
 
 # Initializers
@@ -334,8 +334,7 @@ def _xavier(shape: tuple[int, ...], given: Mapping[str, Any], random: Any) -> Ar
     """Of magnitude / fan, uniform or gaussian."""
     if len(shape) < 2:
         return _uniform(shape, {}, random)
-    inner = prod(shape[2:])
-    into, out = shape[1] * inner, shape[0] * inner
+    into, out = fans(shape)
     fan = {"in": into, "out": out}.get(str(given.get("factor_type", "avg")), (into + out) / 2)
     size = (float(given.get("magnitude", 3)) / max(fan, 1)) ** 0.5
     if given.get("rnd_type", "uniform") == "gaussian":
