@@ -1,4 +1,4 @@
-"""The first values of weights that no file has: from a seed of the name, and the fans of a shape."""
+"""The first values of weights that no file has: seeds from names, and fans of shapes."""
 
 from __future__ import annotations
 
