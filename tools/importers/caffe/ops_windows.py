@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
+from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ..building import Value, shape_of
@@ -100,7 +100,7 @@ def _pooling(node: LayerNode) -> Sequence[Value]:
         if len(node.layer.tops) > 1:
             raise node.unsupported("a second top with the places of the largest", "one top is")
         return [node.apply("MaxPool", node[0], kernel_shape=size, strides=stride, pads=low + high)]
-    return [averaged(node, node[0], size, stride, low, high)]
+    return [_averaged(node, node[0], size, stride, low, is_ceil)]
 
 
 def _padding_after(n: int, size: int, stride: int, pad: int, is_ceil: bool) -> int:
@@ -112,38 +112,26 @@ def _padding_after(n: int, size: int, stride: int, pad: int, is_ceil: bool) -> i
     return max((positions - 1) * stride + size - n - pad, 0)
 
 
-def averaged(
+def _averaged(
     node: LayerNode,
-    image: Value,
+    image: SSAValue,
     size: Sequence[int],
     stride: Sequence[int],
-    low: Sequence[int],
-    high: Sequence[int],
-) -> Value:
-    """The mean of each window. Padding counts, but not what lies beyond a padding of the same size
-    on both sides.
-    """
-    shape = shape_of(image)[2:]
-    # Elements up to the padding on the other side count.
-    if all(h <= p for h, p in zip(high, low, strict=True)):
-        return node.apply(
-            "AveragePool",
+    pad: Sequence[int],
+    is_ceil: bool,
+) -> SSAValue:
+    """The mean of each window. Padding counts, but not what lies beyond it."""
+    return node.add(
+        nn.AveragePoolOp(
             image,
-            kernel_shape=list(size),
-            strides=list(stride),
-            pads=[*low, *high],
-            count_include_pad=1,
+            size,
+            stride=stride,
+            pad_low=pad,
+            pad_high=pad,
+            count_include_pad=True,
+            ceil_mode=is_ceil,
         )
-    value = node.wide(node.ssa(image))
-    pads: dict[str, Sequence[int]] = {"pad_low": low, "pad_high": high}
-    total = node.add(nn.PoolOp(value, "sum", size, stride=stride, **pads))
-    counts = [
-        np.minimum(np.arange(m) * s - p + k, n + p) - (np.arange(m) * s - p)
-        for n, k, s, p, m in zip(shape, size, stride, low, nn.shape_of(total)[2:], strict=True)
-    ]
-    share = (1.0 / np.multiply.outer(*counts)).astype(np.float32)
-    found = node.add(nn.MulOp(total, node.emitted(share, total)))
-    return node.cast(found, nn.element_of(node.ssa(image)))
+    )
 
 
 def _lrn(node: LayerNode) -> Sequence[Value]:
@@ -162,9 +150,8 @@ def _lrn(node: LayerNode) -> Sequence[Value]:
         return [node.apply("LRN", node[0], size=size, alpha=alpha, beta=beta, bias=bias)]
     pad = [size // 2] * 2
     squares = node.add(nn.SquareOp(node[0]))
-    high = [_padding_after(n, size, 1, pad[0], True) for n in shape[2:]]
-    mean = averaged(node, squares, [size] * 2, [1, 1], pad, high)
-    divisor = node.shifted(node.scaled(node.ssa(mean), alpha), 1.0)
+    mean = _averaged(node, squares, [size] * 2, [1, 1], pad, is_ceil=True)
+    divisor = node.shifted(node.scaled(mean, alpha), 1.0)
     return [node.add(nn.MulOp(node[0], node.add(nn.PowerOp(divisor, -beta))))]
 
 

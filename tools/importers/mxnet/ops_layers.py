@@ -101,22 +101,33 @@ def _pooling(node: MxNode) -> Value:
         raise node.bad(f"windows of {size} in an image of {list(image)}")
     if kind == "max":
         return node.apply("MaxPool", node[0], kernel_shape=size, strides=stride, pads=low + high)
-    value = node.wide(node[0])
-    total = node.add(nn.PoolOp(value, "sum", size, stride=stride, pad_low=low, pad_high=high))
     if kind == "sum":
+        value = node.wide(node[0])
+        total = node.add(nn.PoolOp(value, "sum", size, stride=stride, pad_low=low, pad_high=high))
         return node.cast(total, nn.element_of(node[0]))
-    if counts and high == low:
-        return node.cast(node.scaled(total, 1.0 / prod(size)), nn.element_of(node[0]))
-    # Elements count up to the padding, or up to the image.
-    sums = np.ones(())
-    for n, k, s, p, m in zip(image, size, stride, low, nn.shape_of(total)[2:], strict=True):
-        begin = np.arange(m) * s - p
-        first, last = (begin, n + p) if counts else (np.maximum(begin, 0), n)
-        sums = np.multiply.outer(sums, np.minimum(begin + k, last) - first)
-    if (sums <= 0).any():
+    windows = list(zip(image, size, stride, low, high, strict=True))
+    places = [(n + p + h - k) // s + 1 for n, k, s, p, h in windows]
+    # The first element of the last window, and the end of what counts.
+    last = [(m - 1) * s - p for m, s, p in zip(places, stride, low, strict=True)]
+    if any(b >= n + (p if counts else 0) for b, n, p in zip(last, image, low, strict=True)):
         raise node.bad(f"windows of {size} lie outside an image of {list(image)}")
-    share = (1.0 / sums).astype(np.float32)
-    return node.cast(node.add(nn.MulOp(total, node.emitted(share, total))), nn.element_of(node[0]))
+    if not counts:
+        return node.add(nn.AveragePoolOp(node[0], size, stride=stride, pad_low=low, pad_high=high))
+    mean = nn.AveragePoolOp(
+        node[0],
+        size,
+        stride=stride,
+        pad_low=low,
+        pad_high=low,
+        count_include_pad=True,
+        ceil_mode=convention == "full",
+    )
+    # ONNX leaves out a last window that begins in the padding. Its mean is 0.
+    found = node.add(mean)
+    missing = [m - n for m, n in zip(places, nn.shape_of(found)[2:], strict=True)]
+    if not any(missing):
+        return found
+    return node.apply("Pad", found, node.integers_known([0] * (rank + 4) + missing))
 
 
 def _batch_norm(node: MxNode) -> Sequence[Value]:

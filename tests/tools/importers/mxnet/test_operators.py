@@ -120,6 +120,38 @@ def test_padding_counts_in_a_mean_if_it_is_asked_for(tmp_path: Path, counts: boo
     )
 
 
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("convention", ["valid", "full"])
+@pytest.mark.parametrize(
+    "window", [(6, 3, 2, 1), (5, 2, 2, 1), (7, 3, 3, 1), (8, 5, 3, 2)], ids=str
+)
+def test_the_mean_of_a_window_that_hangs_over(
+    tmp_path: Path, window: tuple[int, int, int, int], convention: str, counts: bool
+):
+    n, k, s, p = window
+    places = (n + 2 * p - k + (s - 1) * (convention == "full")) // s + 1
+    begins = np.arange(places) * s - p
+    reached = begins[:, None] + np.arange(k)
+    inside = (reached >= 0) & (reached < n)
+    number = ((reached < n + p) if counts else inside).sum(1)
+    attributes = {
+        "kernel": f"({k}, {k})",
+        "stride": f"({s}, {s})",
+        "pad": f"({p}, {p})",
+        "pool_type": "avg",
+        "pooling_convention": convention,
+        "count_include_pad": counts,
+    }
+    x = floats(1, 2, n, n)
+    if not number.all():
+        with pytest.raises(InputError, match="lie outside"):
+            one(tmp_path, "Pooling", attributes, x)
+        return
+    share = inside[:, :, None] * np.eye(n)[np.clip(reached, 0, n - 1)]
+    each = share.sum(1) / number[:, None]
+    agree(one(tmp_path, "Pooling", attributes, x), each @ x @ each.T)
+
+
 @pytest.mark.parametrize("fixed", [True, False])
 def test_a_batch_norm_may_fix_its_scale(tmp_path: Path, fixed: bool):
     x, parts = floats(2, 3, 4), [floats(3, seed=i) for i in range(1, 5)]
