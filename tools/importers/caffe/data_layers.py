@@ -22,7 +22,7 @@ FREE = ""
 """The size of an axis that the file does not say."""
 
 
-def _batch(fields: Fields, layer: Layer, default: int = 0) -> int:
+def _batch(fields: Fields, default: int = 0) -> int:
     found = fields.integer("batch_size", default, 1)
     if found < 1:
         raise fields.bad("batch_size", "missing")
@@ -31,7 +31,7 @@ def _batch(fields: Fields, layer: Layer, default: int = 0) -> int:
 
 def _image(layer: Layer, fields: Fields, default: int = 0) -> Shapes:
     """Images and labels. The size of an image follows from its crop, if there is one."""
-    batch = _batch(fields, layer, default)
+    batch = _batch(fields, default)
     change = layer.settings("transform_param")
     crop = change.integer("crop_size", fields.integer("crop_size", 0, 0), 0)
     gray = change.flag("force_gray") or (
@@ -64,13 +64,13 @@ def _memory_data(layer: Layer) -> Shapes:
     sizes = [fields.integer(each, 0, 1) for each in ("channels", "height", "width")]
     if not all(sizes):
         raise fields.bad("channels", f"{sizes} of channels, height and width; need all three")
-    batch = _batch(fields, layer)
+    batch = _batch(fields)
     return [(batch, *sizes), (batch,)]
 
 
 def _hdf5_data(layer: Layer) -> Shapes:
     """Only the files of data know how many axes there are; two are taken."""
-    batch = _batch(layer.settings("hdf5_data_param"), layer)
+    batch = _batch(layer.settings("hdf5_data_param"))
     return [(batch, FREE), *[(batch,)] * (len(layer.tops) - 1)]
 
 

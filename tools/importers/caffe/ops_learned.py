@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....ir.support.arrays import Array
-from ..building import Known, Value
+from ..building import Known, Value, shape_of
 from ..onnx.ops_normalise import moments
 from .blobs import divided_by_factor
 from .fields import Fields
@@ -97,7 +97,7 @@ def _scale(node: LayerNode) -> Sequence[Value]:
     found = node.add(nn.MulOp(node[0], node.spread(factor, axis, rank)))
     if fields.flag("bias_term"):
         index = 2 - len(node.bottoms)
-        bias = node.weight(index, _shape(factor), fields, "bias_filler")
+        bias = node.weight(index, shape_of(factor), fields, "bias_filler")
         found = node.add(nn.AddOp(found, node.spread(bias, axis, rank)))
     return [found]
 
@@ -117,17 +117,13 @@ def _along(
     axis = node.along(fields, 1)
     if len(node.bottoms) > 1:
         given = node.value(1)
-        return given, axis if _shape(given) else 0
+        return given, axis if shape_of(given) else 0
     count = fields.integer("num_axes", 1, -1)
     end = len(shape) if count == -1 else axis + count
     if end > len(shape):
         raise fields.bad("num_axes", f"{count} from axis {axis} on, of {len(shape)}")
     own = shape[axis:end]
     return node.weight(index, own, fields, name, default), axis if own else 0
-
-
-def _shape(value: Value) -> tuple[int, ...]:
-    return value.shape if isinstance(value, Known) else nn.shape_of(value)
 
 
 def _mvn(node: LayerNode) -> Sequence[Value]:

@@ -8,6 +8,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
+from ....ir.support.errors import InputError
 from ..building import Value
 from .symbol_node import Importer, MxNode
 
@@ -68,7 +69,7 @@ def _resolved(node: MxNode, given: Sequence[int], shape: Sequence[int]) -> list[
     return found
 
 
-def _halves(node: MxNode, parts: Sequence[int], size: int, problem: Exception) -> list[int]:
+def _halves(node: MxNode, parts: Sequence[int], size: int, problem: InputError) -> list[int]:
     """The two sizes that an axis is split into, of which -1 is what is left."""
     if len(parts) != 2 or max(parts) < 1:
         raise problem
