@@ -13,8 +13,8 @@ from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ..files_beside import read_regular
+from ..wire_format import BYTES, FIXED32, VARINT, fields_in, sized_fields_in, varints_in
 from .kinds import OLD_TYPES
-from .wire_format import BYTES, FIXED32, VARINT, fields_in, varints_in
 
 MOST_AXES = 32
 """The most axes of a blob, as in Caffe."""
@@ -131,9 +131,8 @@ def divided_by_factor(total: Array, factor: Array) -> Array:
 
 
 def _layers(data: memoryview) -> Iterator[LayerBlobs]:
-    for number, kind, value in fields_in(data):
-        if number in PARTS and kind == BYTES:
-            assert isinstance(value, memoryview)
+    for number, value in sized_fields_in(data):
+        if number in PARTS:
             yield _layer(value, number)
 
 
@@ -165,9 +164,8 @@ def _layer(data: memoryview, form: int) -> LayerBlobs:
 def _name(data: memoryview) -> str:
     """The name in a message ParamSpec; "" if it has none."""
     found = ""
-    for number, kind, value in fields_in(data):
-        if kind == BYTES and number == 1:
-            assert isinstance(value, memoryview)
+    for number, value in sized_fields_in(data):
+        if number == 1:
             found = bytes(value).decode()
     return found
 

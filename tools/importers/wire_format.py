@@ -44,6 +44,17 @@ def fields_in(data: memoryview) -> Iterator[Field]:
         start += size
 
 
+def sized_fields_in(data: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """The fields of a message that are messages, texts or packed numbers, and their numbers.
+
+    Raises ValueError for damaged bytes.
+    """
+    for number, kind, value in fields_in(data):
+        if kind == BYTES:
+            assert isinstance(value, memoryview), "fields with a size are bytes"
+            yield number, value
+
+
 def _varint(data: memoryview, start: int) -> tuple[int, int]:
     """The number at a place, of 64 bits, and the place after it."""
     found = 0
