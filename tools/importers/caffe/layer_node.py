@@ -76,7 +76,7 @@ class LayerNode(ApplyingNode):
         self.held: dict[int, Known] = {}
 
     def __str__(self) -> str:
-        return f"layer {self.name!r} ({self.layer.type}, line {self.layer.line})"
+        return f"layer {self.name[:60]!r} ({self.layer.type[:60]}, line {self.layer.line})"
 
     @property
     def heading(self) -> str:

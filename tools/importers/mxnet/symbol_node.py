@@ -99,7 +99,7 @@ class MxNode(ApplyingNode):
 
     def __str__(self) -> str:
         line = f", line {self.node.line}" if self.node.line else ""
-        return f"node {self.name!r} ({self.node.operator}{line})"
+        return f"node {self.name[:60]!r} ({self.node.operator[:60]}{line})"
 
     @property
     def heading(self) -> str:
