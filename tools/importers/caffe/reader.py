@@ -12,7 +12,7 @@ from ....ir.context import AbeleContext
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
 from ..applying import applying_scope
-from ..binding import InputSignature, Sizes, add_inputs, bound_values, input_sizes
+from ..binding import InputSignature, add_inputs, bound_values, input_sizes
 from ..building import Known, Names, NodeBuilder, Value
 from ..front_end import OpenShapes, Reading
 from ..huge_weights import Weighed
@@ -55,9 +55,7 @@ def read_caffe(model: Any, reading: Reading) -> ModuleOp:
     files = files_of(Path(cast("str", model)), reading.place)
     program = _Import.of(files, reading)
     program.check_types()
-    sizes = program.sizes()
-    sizes.complete(reading.batch)
-    program.add_inputs(sizes)
+    program.add_inputs()
     for layer, name in program.computing:
         program.run(layer, name)
     return program.module()
@@ -138,13 +136,14 @@ class _Import:
                 found[name] = InputSignature(name, shape, I32 if is_label else F32)
         return list(found.values())
 
-    def sizes(self) -> Sizes:
-        """The sizes of the inputs, as far as they are given."""
-        known = {name: each.make() for name, each in self.given.items()}
-        return input_sizes(self.network.place, self.signatures(), self.reading.dims, known)
+    def add_inputs(self) -> None:
+        """Add the inputs to the program, and those for sizes that every run chooses.
 
-    def add_inputs(self, sizes: Sizes) -> None:
-        """Add the inputs to the program, and those for sizes that every run chooses."""
+        Raises InputError for sizes that are unknown, or cannot be.
+        """
+        known = {name: each.make() for name, each in self.given.items()}
+        sizes = input_sizes(self.network.place, self.signatures(), self.reading.dims, known)
+        sizes.complete(self.reading.batch)
         self.scope.values.update(add_inputs(self.scope.program, sizes))
         self.scope.values.update(self.given)
 
@@ -250,9 +249,7 @@ def uses_of(model: Any, reading: Reading) -> tuple[list[Use], str]:
     program = _Import.of(files, reading)
     problem, reasons = "", dict[str, str]()
     try:
-        sizes = program.sizes()
-        sizes.check()
-        program.add_inputs(sizes)
+        program.add_inputs()
     except InputError as error:
         problem = str(error)
     for layer, name in program.computing:

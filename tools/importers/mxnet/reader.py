@@ -19,7 +19,7 @@ from ....ir.upstream import ModuleOp
 from ....ir.well_known import ASKED
 from ....passes.gradients.factors import write_factors
 from ..applying import applying_scope
-from ..binding import InputSignature, Sizes, add_inputs, bound_values, input_sizes
+from ..binding import InputSignature, add_inputs, bound_values, input_sizes
 from ..building import Known, Names, Value
 from ..errors import UnsupportedError
 from ..front_end import OpenShape, OpenShapes, Reading
@@ -73,9 +73,7 @@ def read_mxnet(model: Any, reading: Reading) -> ModuleOp:
     """
     program = _Import.of(Path(cast("str", model)), reading)
     program.check_operators()
-    sizes = program.sizes()
-    sizes.complete(reading.batch)
-    program.add_inputs(sizes)
+    program.add_inputs()
     for index in program.computing:
         program.run(index)
     return program.module()
@@ -193,13 +191,14 @@ class _Import:
         looks_up = [(reader.operator, place) == ("Embedding", 0) for reader, place in readers]
         return np.dtype(np.int32) if looks_up and all(looks_up) else F32
 
-    def sizes(self) -> Sizes:
-        """The sizes of the inputs, as far as they are given."""
-        known = {name: each.make() for name, each in self.given.items()}
-        return input_sizes(self.reading.place, self.signatures(), self.reading.dims, known)
+    def add_inputs(self) -> None:
+        """Add the inputs to the program, and those for sizes that every run chooses.
 
-    def add_inputs(self, sizes: Sizes) -> None:
-        """Add the inputs to the program, and those for sizes that every run chooses."""
+        Raises InputError for sizes that are unknown, or cannot be.
+        """
+        known = {name: each.make() for name, each in self.given.items()}
+        sizes = input_sizes(self.reading.place, self.signatures(), self.reading.dims, known)
+        sizes.complete(self.reading.batch)
         place_of = {self.symbol.nodes[i].name: i for i in self.variables()}
         values: dict[str, Value] = {**add_inputs(self.scope.program, sizes), **self.given}
         self.scope.values.update({place_of[name]: [value] for name, value in values.items()})
@@ -316,9 +315,7 @@ def uses_of(model: Any, reading: Reading) -> tuple[list[Use], str]:
     program = _Import.of(Path(cast("str", model)), reading)
     problem, reasons = "", dict[int, str]()
     try:
-        sizes = program.sizes()
-        sizes.check()
-        program.add_inputs(sizes)
+        program.add_inputs()
     except InputError as error:
         problem = str(error)
     for index in program.computing:
