@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import StringAttr
@@ -35,7 +35,16 @@ OPTIMIZERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 DEFAULTS = {"momentum": 0.0, "momentum2": 0.999, "delta": 1e-8, "rms_decay": 0.99}
 """The defaults of a solver's numbers."""
 
-POLICIES = ("fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid")
+POLICIES: Mapping[str, Sequence[str]] = {
+    "fixed": (),
+    "step": ("gamma",),
+    "exp": ("gamma",),
+    "inv": ("gamma", "power"),
+    "multistep": ("gamma",),
+    "poly": ("power",),
+    "sigmoid": (),
+}
+"""The policies of the learning rate, with the numbers that each reads and that are 0 or more."""
 
 
 @dataclass
@@ -126,10 +135,9 @@ def _schedule(solver: Fields) -> str:
     last = solver.integer("max_iter", 0, 0)
     if policy not in POLICIES:
         raise solver.bad("lr_policy", f"is {policy[:60]!r}; need one of {', '.join(POLICIES)}")
-    if policy != "sigmoid" and gamma < 0.0:
-        raise solver.bad("gamma", f"is {gamma:g}; need 0 or more")
-    if power < 0.0:
-        raise solver.bad("power", f"is {power:g}; need 0 or more")
+    for each in POLICIES[policy]:
+        if solver.number(each) < 0.0:
+            raise solver.bad(each, f"is {solver.number(each):g}; need 0 or more")
     if policy == "step":
         if step < 1:
             raise solver.bad("stepsize", "missing; lr_policy step needs it")

@@ -107,7 +107,7 @@ def _pooling(node: MxNode) -> Value:
         return node.cast(total, nn.element_of(node[0]))
     windows = list(zip(image, size, stride, low, high, strict=True))
     places = [(n + p + h - k) // s + 1 for n, k, s, p, h in windows]
-    # The first element of the last window, and the end of what counts.
+    # Where the last window begins.
     last = [(m - 1) * s - p for m, s, p in zip(places, stride, low, strict=True)]
     if any(b >= n + (p if counts else 0) for b, n, p in zip(last, image, low, strict=True)):
         raise node.bad(f"windows of {size} lie outside an image of {list(image)}")

@@ -103,6 +103,7 @@ def asked(path: Path) -> tuple[str, str]:
         ('lr_policy: "multistep" gamma: 0.5 stepvalue: [3, 7]', "multistep:0.5:3:7"),
         ('lr_policy: "poly" power: 0.5 max_iter: 90', "poly:0.5:90"),
         ('lr_policy: "sigmoid" gamma: -0.1 stepsize: 50', "sigmoid:-0.1:50"),
+        ('lr_policy: "fixed" gamma: -0.1 power: -1', ""),
     ],
 )
 def test_the_policy_of_a_solver_is_a_schedule(tmp_path: Path, policy: str, schedule: str):
