@@ -26,13 +26,17 @@ class Keeping(Protocol):
 
 
 def kept_tables(rows: Callable[[Any], int], entries: int, most: int = MOST_ROWS) -> Keeping:
-    """Decorator that keeps what a function returns, as `lru_cache` does.
+    """Decorator that keeps what a function returns, as `lru_cache` does, within a bound of rows.
 
-    It forgets all that it holds where their rows become too many.
+    It adds up the rows of the results that it keeps. When their sum exceeds the bound, it forgets
+    all but the newest result, and the sum begins again. The sum also counts results that were
+    forgotten because there were too many entries. So it may forget early. It never keeps more rows
+    than the bound, unless a single result has more.
 
     Args:
         rows: of a result, including the tables that the result makes later and keeps itself.
         entries: the most results that are kept.
+        most: the bound of rows.
     """
 
     def keeping(made: Callable[P, T]) -> Callable[P, T]:
