@@ -25,23 +25,23 @@ class KnownValues:
 
     Args:
         most: larger values are not known, whatever they follow from.
+        begins: the array of a value that its operation does not say.
+        is_closed: whether a value is what its operation computes.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._found: dict[SSAValue, Array | None] = {}
-
-    def array(
+    def __init__(
         self,
-        value: SSAValue,
+        most: int,
         begins: Begins = lambda value: None,
         is_closed: Closed = lambda value: True,
-    ) -> Array | None:
-        """The array of a value; None if it is not known, or too large.
+    ) -> None:
+        self._most = most
+        self._begins = begins
+        self._is_closed = is_closed
+        self._found: dict[SSAValue, Array | None] = {}
 
-        Args:
-            begins, is_closed: the same in every call.
-        """
+    def array(self, value: SSAValue) -> Array | None:
+        """The array of a value; None if it is not known, or too large."""
         found = self._found
         pending = [value]
         while pending:
@@ -49,9 +49,9 @@ class KnownValues:
             if each in found:
                 pending.pop()
                 continue
-            operands = self._operands(each) if is_closed(each) else None
+            operands = self._operands(each) if self._is_closed(each) else None
             if operands is None or any(found.get(v, v) is None for v in operands):
-                found[each] = None if operands is not None else begins(each)
+                found[each] = None if operands is not None else self._begins(each)
                 continue
             unknown = next((v for v in operands if v not in found), None)
             if unknown is not None:

@@ -15,7 +15,7 @@ Every front end builds with these classes. A `ProgramBuilder` holds the program 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
@@ -182,9 +182,18 @@ class ProgramBuilder:
     loads: list[nn.LoadOp] = field(default_factory=list[nn.LoadOp])
     fixed: list[str] = field(default_factory=list[str])
     made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
-    computed: KnownValues = field(default_factory=lambda: KnownValues(MAX_KNOWN_ELEMENTS))
+    computed: KnownValues = field(init=False)
     names: Names = field(default_factory=lambda: Names({"main", SEED, STEP}))
     random: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+
+    def __post_init__(self) -> None:
+        # The functions must not refer to this program: a reference cycle would keep its weights.
+        sizes, made = self.sizes, self.made
+        self.computed = KnownValues(
+            MAX_KNOWN_ELEMENTS,
+            begins=lambda value: None if value in sizes else _array_of_weight(value, made),
+            is_closed=lambda value: value not in sizes,
+        )
 
     @property
     def body(self) -> Block:
@@ -318,7 +327,7 @@ class ProgramBuilder:
             return value.make()
         if value in self.sizes:
             return None
-        return self.computed.array(value, self._of_weight, lambda value: value not in self.sizes)
+        return self.computed.array(value)
 
     def exact(self, value: Value) -> Array | None:
         """The array of a value known at import without any rounding, if it is small.
@@ -329,14 +338,6 @@ class ProgramBuilder:
         if isinstance(value, SSAValue) and dtype_of(value).kind not in "biu":
             return None
         return self.known(value)
-
-    def _of_weight(self, value: SSAValue) -> Array | None:
-        """The array of a weight that is loaded, if it is small."""
-        loaded = isinstance(value, OpResult) and isinstance(value.op, nn.LoadOp)
-        if not loaded or value in self.sizes or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
-            return None
-        origin = next((k for k, v in self.made.items() if v is value), None)
-        return None if origin is None else origin.make()
 
     def inputs_behind(self, value: Value) -> tuple[str, ...]:
         """The inputs of the model that a value depends on."""
@@ -423,6 +424,19 @@ class ProgramBuilder:
         for op in (one, following, store):
             op.location = named(STEP)
         self.main.insert_ops_before([one, following, store], end)
+
+
+def _array_of_weight(value: SSAValue, made: Mapping[Known, SSAValue]) -> Array | None:
+    """The array of a weight that is loaded, if it is small.
+
+    Args:
+        made: the result of each known value that was emitted.
+    """
+    loaded = isinstance(value, OpResult) and isinstance(value.op, nn.LoadOp)
+    if not loaded or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
+        return None
+    origin = next((known for known, result in made.items() if result is value), None)
+    return None if origin is None else origin.make()
 
 
 def shape_of(value: Value) -> tuple[int, ...]:

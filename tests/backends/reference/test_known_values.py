@@ -35,9 +35,10 @@ def test_a_caller_says_what_values_are():
     def weight(value: SSAValue) -> np.ndarray | None:
         return np.array(3, np.int32) if value is load else None
 
-    assert KnownValues(10).array(total, weight) == 6
+    assert KnownValues(10, weight).array(total) == 6
     assert KnownValues(10).array(total) is None
     one = nn.ConstantOp(np.ones((), np.int32)).result
     double = nn.AddOp(one, one).result
     assert KnownValues(10).array(double) == 2
-    assert KnownValues(10).array(double, is_closed=lambda value: value is not one) is None
+    but_one = KnownValues(10, is_closed=lambda value: value is not one)
+    assert but_one.array(double) is None
