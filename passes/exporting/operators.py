@@ -49,7 +49,7 @@ class Loops:
     """Loops over elements, as each dialect runs them.
 
     Attributes:
-        sizes: the number of turns of each loop.
+        sizes: the number of iterations of each loop.
         reads: what a point reads.
         compute: the value of a point.
         results: the loops that are the axes of the result; the others are merged.
@@ -171,7 +171,7 @@ def converted_reinterpretation(op: Operation, new: Export) -> None:
 
 
 def _plain(access: AccessMap, sizes: Sequence[int]) -> tuple[int, ...]:
-    """The loops of more than one turn that are the axes of a result."""
+    """The loops of more than one iteration that are the axes of a result."""
     found: list[int] = []
     for axis in access.axes:
         terms = [d for d, _ in axis.terms if sizes[d] != 1]
@@ -216,7 +216,7 @@ class _Operator:
         return nn.element_of(self.op.results[0])
 
     def results(self) -> list[SSAValue]:
-        """The results, each with an axis for each loop of more than one turn."""
+        """The results, each with an axis for each loop of more than one iteration."""
         body, space = self.structure.body, self.structure.space
         results = _plain(space.results[0], self.sizes)
         if body.along is not None:
@@ -272,7 +272,7 @@ class _Operator:
         combiner: str | None = None,
         begins: SSAValue | None = None,
     ) -> SSAValue:
-        """The result of loops over the space, without the loops of one turn."""
+        """The result of loops over the space, without the loops of one iteration."""
         loops = Loops(self.sizes, tuple(reads), compute, results, element, combiner, begins)
         return _looped(loops, self.new)
 

@@ -157,14 +157,14 @@ def converted_load(op: nn.LoadOp, new: ProgramExport) -> None:
         new.values[op.result] = new.constant(new.states.values[name])
         return
     if not new.entry or control.run_around(op) is not None:
-        raise Uncovered("a state is loaded outside of @main, or in a loop whose turns are runs")
+        raise Uncovered("a state is loaded outside @main, or in a loop whose iterations are runs")
     new.values[op.result] = new.states.loaded[name]
 
 
 def converted_store(op: nn.StoreOp, new: ProgramExport) -> None:
     """Convert a store at the end of @main: one of its results."""
     if not new.entry or new.depth:
-        raise Uncovered("a state is stored outside of @main, or in a branch or a loop")
+        raise Uncovered("a state is stored outside @main, or in a branch or a loop")
     new.states.left[op.state.string_value()] = new.values[op.stored]
 
 

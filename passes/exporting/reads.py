@@ -36,7 +36,7 @@ class Shown:
 
     @property
     def axis_loops(self) -> tuple[int, ...]:
-        """The loops that are an axis by themselves, so that it has as many elements as turns."""
+        """The loops that alone are the index along an axis, without a factor or an offset."""
         axes = zip(self.axes, self.offsets, strict=True)
         return tuple(t[0][0] for t, k in axes if len(t) == 1 and t[0][1] == 1 and not k)
 
@@ -93,7 +93,7 @@ class Shapes(ABC):
         Args:
             own: the shape of the tensor, of which that of the map is a view.
             element: the type of its elements in nn.
-            sizes: of the loops. Those of one turn count as 0.
+            sizes: of the loops. Those of one iteration count as 0.
         """
         shape = list(access.shape)
         fill = fill_value(access.fill, numpy_dtype(element))

@@ -56,7 +56,7 @@ def branch(op: scf.IfOp, new: ToNn) -> None:
 
 
 def loop(op: scf.ForOp, new: ToNn) -> None:
-    """Convert scf.for: a loop with a known number of turns, or with a condition.
+    """Convert scf.for: a loop with a known number of iterations, or with a condition.
 
     before: %1 = scf.for %i = %zero to %ten step %one iter_args(%x = %0) -> (tensor<4xf32>) { ... }
     after:  %1 = control.repeat 10 (%0) : (tensor<4xf32>) -> (tensor<4xf32>) { ... }

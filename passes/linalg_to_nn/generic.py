@@ -94,7 +94,7 @@ class Loops:
     body: Block
 
     def sizes(self) -> tuple[int, ...]:
-        """The number of turns of each loop. Raises Uncovered if it does not follow from shapes."""
+        """The iterations of each loop. Raises Uncovered if they do not follow from shapes."""
         found: dict[int, int] = {}
         for value, access in zip((*self.inputs, *self.outputs), self.maps, strict=True):
             shape = type_in_nn(value.type).get_shape()

@@ -14,13 +14,13 @@ from .conversion import ToLinalg
 
 
 def repeat(op: control.RepeatOp, new: ToLinalg) -> None:
-    """Convert a loop with a known number of turns.
+    """Convert a loop with a known number of iterations.
 
     before: %1 = control.repeat 10(%0) : (tensor<4xf32>) -> tensor<4xf32> { ... }
     after:  %1 = scf.for %i = %zero to %ten step %one iter_args(%x = %0) -> (tensor<4xf32>) { ... }
     """
     if op.runs is not None:
-        raise Uncovered("a loop whose turns are runs")
+        raise Uncovered("a loop whose iterations are runs")
     first, end, step = (_index(n, new) for n in (0, op.iterations, 1))
     initial = [new.values[each] for each in op.initial]
     body = Block(arg_types=[IndexType(), *(each.type for each in initial)])

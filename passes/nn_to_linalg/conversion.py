@@ -217,7 +217,7 @@ class ToLinalg(ProgramExport):
         combiner: str | None = None,
         begins: SSAValue | None = None,
     ) -> SSAValue:
-        """linalg.generic over the loops of a result, and those of more turns that are merged."""
+        """linalg.generic over the loops of a result, and over those that merge several points."""
         used = {d for each in shown for terms in each.axes for d, _ in terms}
         order = _order(sizes, results) if combiner else {d: i for i, d in enumerate(results)}
         if combiner is None and not used <= set(results):
@@ -230,7 +230,7 @@ class ToLinalg(ProgramExport):
         missing = [d for d in names if d not in known and d not in results]
         elements = [each.element for each in shown]
         if missing:
-            # Its shape says how many turns the loops have.
+            # Its shape says how many iterations the loops have.
             inputs.append(self.empty([sizes[d] for d in missing], element))
             maps.append(AffineMap(rank, 0, tuple(AffineDimExpr(order[d]) for d in missing)))
             elements.append(element)
@@ -268,7 +268,7 @@ class ToLinalg(ProgramExport):
 
 
 def _order(sizes: Sequence[int], results: Sequence[int]) -> dict[int, int]:
-    """The number of each loop: those of the result, then those of more turns that are merged."""
+    """The number of each loop: those of the result, then those that merge several points."""
     rest = [d for d, n in enumerate(sizes) if n != 1 and d not in results]
     return {d: i for i, d in enumerate((*results, *rest))}
 

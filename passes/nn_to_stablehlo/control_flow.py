@@ -14,13 +14,13 @@ from .numbers import Numbers
 
 
 def repeat(op: control.RepeatOp, new: ToStablehlo) -> None:
-    """Convert a loop with a known number of turns: a loop that counts them.
+    """Convert a loop with a known number of iterations: a loop that counts them.
 
     before: %1 = control.repeat 10(%0) : (tensor<4xf32>) -> tensor<4xf32> { ... }
     after:  %n, %1 = "stablehlo.while"(%zero, %0) ({ ... %n < 10 ... }, { ... }) : ...
     """
     if op.runs is not None:
-        raise Uncovered("a loop whose turns are runs")
+        raise Uncovered("a loop whose iterations are runs")
     initial = [new.known(np.array(0, np.int32)), *(new.values[v] for v in op.initial)]
     types = [each.type for each in initial]
     test, body = Block(arg_types=types), Block(arg_types=types)
