@@ -119,7 +119,7 @@ class Stage:
         return self.reads.count(FURTHER) if self.reads else FUNCTIONS[self.function].arity - 1
 
     def after(self, count: int) -> Stage:
-        """The same stage behind so many further stages, which come before the first one."""
+        """The same stage in a chain to which this many stages are added in front."""
         reads = tuple(k if k == FURTHER else k + count for k in self.reads)
         return replace(self, reads=reads)
 

@@ -23,12 +23,12 @@ class ConvertNnToLinalg(ModulePass):
     """Convert nn to linalg, tensor, arith, math and scf on tensors.
 
     Composites are decomposed, and groups dissolved. An operator becomes loops over elements
-    (`linalg.generic`) that its space and its body describe. Padding, and what indices may not be,
-    becomes operations of tensor before.
+    (`linalg.generic`) that its space and its body describe. Operations of tensor before it add
+    padding, and spread and cut operands that indices of linalg cannot describe.
 
     States that the program changes are arguments and results of @main, after the others. Other
     states are constants, or arguments too. Operations that are not covered are refused by name, all
-    at once. Indices that a table does not have are no faults any more: what they name is undefined.
+    at once. An index outside its table is a fault in nn; in the result, what it names is undefined.
 
     Attributes:
         arguments: whether states that the program only reads are arguments of @main too.

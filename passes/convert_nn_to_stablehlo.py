@@ -27,7 +27,7 @@ class ConvertNnToStablehlo(ModulePass):
 
     States that the program changes are arguments and results of @main, after the others. Other
     states are constants, or arguments too. Operations that are not covered are refused by name, all
-    at once. Indices that a table does not have are no faults any more: what they name is undefined.
+    at once. An index outside its table is a fault in nn; in the result, what it names is undefined.
 
     Attributes:
         arguments: whether states that the program only reads are arguments of @main too.

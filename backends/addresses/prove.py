@@ -111,12 +111,13 @@ class _Placed:
         return self.boxes(_column(each.variable for each in accesses), phase, phase)
 
     def on_one_tile(self, bad: np.ndarray, left: Integers, right: Integers) -> np.ndarray:
-        """Which pairs are bad, of those whose ranges of tiles have one in common: only pairs of
-        variables that share a tile.
+        """Which pairs of variables are bad: those that share a tile, of the given ones.
+
+        The ranges of tiles of each pair overlap, but tiles of other chips may lie between them.
 
         Args:
-            bad: pairs that are, if they do, (pairs,).
-            left, right: variables, (pairs,).
+            bad: pairs that are bad if they share a tile, (pairs,). It is changed.
+            left, right: the variables of each pair, (pairs,).
         """
         if not self._tiles.are_ranges:
             at = np.flatnonzero(bad)

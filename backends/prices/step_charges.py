@@ -147,7 +147,7 @@ def _parts(
     tiles = advance.tile[zones]
     tiles[-1] = price.busiest_tile
     # What each operation alone exchanges on the tiles that decide, the superstep's last. Loads and
-    # stores have a part, too, and are no operations here: they come behind.
+    # stores also have a share. They are not among these operations, so their share comes last.
     every = [*(each for _, each in alone), remote]
     own = np.array([charged_exchange(each, target)[tiles] for each in every], np.float64)
     cycles = advance.exchange_cycles[zones].astype(np.float64)

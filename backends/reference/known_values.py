@@ -12,7 +12,7 @@ from ...ir.support.arrays import Array
 from .run import evaluate_pure, is_evaluable
 
 Begins = Callable[[SSAValue], Array | None]
-"""The array of a value that its operation does not say; None if there is none."""
+"""The array of a value that its operation does not compute; None if it is not known."""
 
 Closed = Callable[[SSAValue], bool]
 """Whether a value is what its operation computes."""
@@ -25,7 +25,7 @@ class KnownValues:
 
     Args:
         most: larger values are not known, whatever they follow from.
-        begins: the array of a value that its operation does not say.
+        begins: the array of a value that its operation does not compute.
         is_closed: whether a value is what its operation computes.
     """
 

@@ -136,7 +136,7 @@ def _erfc(x: float) -> float:
 
 
 _NUMPY: Any = np
-"""NumPy, whose functions are of many types."""
+"""NumPy without types: its functions have more signatures than Function."""
 
 FUNCTIONS: Mapping[str, Function] = {
     "stablehlo.abs": _NUMPY.abs,
@@ -197,7 +197,7 @@ OF_CHLO: Mapping[str, Function] = {
     "chlo.square": _NUMPY.square,
     "chlo.tan": _NUMPY.tan,
 }
-"""The function that each operation of chlo is, as far as NumPy has it."""
+"""The function that each operation of chlo is, if NumPy has it."""
 
 
 def function_of(name: str) -> Function | None:

@@ -13,7 +13,7 @@ from .layout import Layout, canonical, linear_layout
 from .space import AccessMap, AxisMap
 
 GRAIN_BYTES = 8
-"""Parts of the innermost axis begin at multiples of so many bytes, if they are that large."""
+"""The bytes at whose multiples parts of the innermost axis begin, if parts are that large."""
 
 
 def on_other_tiles(
@@ -72,7 +72,7 @@ def _dims_of_axes(layout: Layout) -> dict[int, int] | None:
 
 
 def _parts(layout: Layout, dims: Mapping[int, int], count: int) -> list[int]:
-    """The parts of each axis on a chip, at most so many together.
+    """The parts of each axis on a chip, at most `count` in all.
 
     Outer axes are cut first, but an axis that has enough elements is the only one.
     """

@@ -68,7 +68,7 @@ class _Uses:
 
 @dataclass
 class _Later:
-    """Operations in their new order, to which earlier ones are added.
+    """Operations in their new order. Operations are added in front of others, or between them.
 
     Attributes:
         ops: the operations.
@@ -84,9 +84,10 @@ class _Later:
     written: dict[str, Fraction] = field(default_factory=dict[str, Fraction])
 
     def insert(self, at: int, op: Movable, uses: _Uses, *, meets: bool) -> None:
-        """Put an operation behind so many of the others.
+        """Insert an operation at a place.
 
         Args:
+            at: how many of the others come before it.
             meets: whether it is a copy between chips.
         """
         ends = self.labels[at - 1 : at] or [self.labels[0] - 2 if self.labels else Fraction(0)]

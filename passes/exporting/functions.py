@@ -44,7 +44,7 @@ def _logic(name: str) -> Expression:
 
 
 def constant(to: Algebra, value: float, like: Term) -> Term:
-    """A constant of a function, as the type of an operand; beyond its range, the nearest."""
+    """A constant of a function in the type of an operand; the nearest one if it is out of range."""
     if not like.is_float and isfinite(value) and value != int(value):
         raise Uncovered(f"a constant {value} with elements {like.element}; need a whole number")
     return to.like(fill_value(value, numpy_dtype(like.element)), like)
@@ -142,7 +142,7 @@ def _scaled_product(to: Algebra, parameters: Sequence[float], given: Sequence[Te
 
 
 MOST_FACTORS = 8
-"""The highest power of integers, which are multiplied one after another."""
+"""The highest exponent of integers, whose factors are multiplied one after another."""
 
 
 def _power(to: Algebra, parameters: Sequence[float], given: Sequence[Term]) -> Term:
@@ -215,7 +215,7 @@ def _bitwise_not(to: Algebra, _: Sequence[float], given: Sequence[Term]) -> Term
 
 
 def _whole_stays(name: str) -> Expression:
-    """A rounding to whole numbers, which integers are."""
+    """A rounding to whole numbers; integers stay as they are."""
     return lambda to, _, given: to.primitive(name, given[0]) if given[0].is_float else given[0]
 
 

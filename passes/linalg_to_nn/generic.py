@@ -56,7 +56,7 @@ MERGES: Mapping[type[Operation], Merge] = {
     arith.OrIOp: Merge("max", "logical_or"),
     arith.AndIOp: Merge("min", "logical_and"),
 }
-"""The operations that may merge points. Of or and and, only those of truth values may."""
+"""The operations that may merge points; or and and may do so only with truth values."""
 
 NUMBERS_ONLY = (arith.MaxnumfOp, arith.MinnumfOp)
 """The merges that leave out NaN."""

@@ -76,7 +76,7 @@ class _Rounds:
     # Moves. Dimensions: 0 the chip, the others the elements of a part
 
     def own_part(self) -> Space:
-        """The part of each chip, from the whole tensor."""
+        """The move from the whole tensor to the part of each chip."""
         axes = list(self.elements)
         axis = self.gather.axis
         along = self.gather.part[axis]
@@ -84,18 +84,18 @@ class _Rounds:
         return self.move(axes, [self.chip, *self.elements])
 
     def moved_on(self, step: int) -> Space:
-        """What each chip has, on the chip that is so many steps on."""
+        """The move of what each chip has to the chip some steps further on the ring."""
         before = AxisMap(self.gather.chips, ((0, 1),), -step, outside="wrap")
         return self.move([before, *self.elements], [self.chip, *self.elements])
 
     def at(self, back: int) -> Space:
-        """A part that came from so many chips back, at its place in a tensor of all of them."""
+        """The move of a part to its place in a tensor of all parts, by the chips it came past."""
         place = AxisMap(self.gather.chips, (), back)
         here = [self.chip, *self.elements]
         return self.move(here, [place, *here])
 
     def in_order(self, chip: int) -> Space:
-        """The part of a chip, at its place in the whole tensor of every chip."""
+        """The move of a chip's part to its place in the whole tensor of every chip."""
         gather, axis = self.gather, self.gather.axis
         back = AxisMap(gather.chips, ((0, 1),), -chip, outside="wrap")
         axes = list(self.elements)

@@ -18,8 +18,8 @@ from ..importers.bounds import GivenSize, size_or_bounds
 ModelFile = Annotated[
     str,
     typer.Argument(
-        help="An .onnx, .pt2, .prototxt, -symbol.json, .stablehlo, .mlir (any level) or .abele "
-        "file."
+        help="An .onnx, .pt2, .prototxt, -symbol.json, .stablehlo, .mlirbc, .mlir (any level) or "
+        ".abele file."
     ),
 ]
 PassesElsewhere = Annotated[

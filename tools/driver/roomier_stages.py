@@ -1,7 +1,8 @@
 """Chooses stages anew for a pipeline of which one does not fit its chip.
 
 The planner cuts a network by estimates. What a stage really takes is known once it is planned and
-its variables have addresses. If that is too much, the next cut leaves so many bytes more.
+its variables have addresses. If that is too much, the next cut leaves as many more bytes free as
+were missing.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ ROUNDS = 3
 """How often stages are chosen anew."""
 
 NOTE = "stages were cut anew, because one of those that were chosen first did not fit its chip"
-"""What the user is told."""
+"""The note for the user."""
 
 
 def with_spare(passes: str, spare: int) -> str | None:
-    """A pipeline whose stages leave so many bytes of each tile more; None if it chooses none."""
+    """The pipeline whose stages leave more bytes of each tile free; None if it chooses no stages.
+
+    Args:
+        spare: the further bytes.
+    """
     specs = [*parse_specs(passes)] if passes else []
     for i, spec in enumerate(specs):
         if spec.name != AssignStages.name:
@@ -42,9 +47,9 @@ def in_roomier_stages(
     passes: str,
     tell: Callable[[Iterable[str]], None],
 ) -> Executable:
-    """The first program that fits, with stages as they are chosen first, or roomier ones each time.
+    """The first program that fits: with stages as they are first chosen, or with roomier ones.
 
-    Raises DoesNotFit as the first one does, if none fits.
+    Raises the first one's DoesNotFit if none fits.
 
     Args:
         compile_with: compiles with a pipeline.

@@ -12,7 +12,7 @@ from .program import ReadProgram, verified_level
 
 
 def from_source(program: ReadProgram, context: AbeleContext, passes: str) -> ReadProgram:
-    """A program of nn that does what one of a level above it does; any other as it is.
+    """The program, lowered to nn if it is on a level above; any other is returned as it is.
 
     Raises InputError for what no pass lowers.
 
