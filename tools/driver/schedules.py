@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import cos, exp, isfinite, pi
+from math import cos, exp, inf, isfinite, pi
 
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
@@ -49,6 +49,9 @@ def _logistic(numbers: Sequence[float], step: int, steps: int) -> float:
     return 1.0 / (1.0 + exp(min(-numbers[0] * (step - numbers[1]), MOST_EXPONENT)))
 
 
+MOST_RATE = (2.0 - 2.0**-23) * 2.0**127
+"""The largest learning rate: the largest float32, which programs take it as."""
+
 MOST_EXPONENT = 700.0
 """The largest argument of exp that is taken; larger ones overflow."""
 
@@ -83,14 +86,23 @@ def schedule(text: str, rate: float, steps: int) -> Schedule:
     each N steps. linear-warmup:N: grows evenly to rate in the first N steps. exp:F: times F after
     each step. inv:G:P: divided by (1 + G * step)^P. multistep:F:N:N...: times F from each of these
     steps on. poly:P[:N]: times (1 - step / N)^P, N steps or all. sigmoid:G:N: divided by
-    1 + exp(-G * (step - N)). Parts that are joined by + multiply. Raises InputError.
+    1 + exp(-G * (step - N)). Parts that are joined by + multiply.
+
+    Raises InputError; the schedule does so too, at a step whose rate float32 cannot hold.
     """
     parts = [_part(each, text) for each in text.split("+")]
 
     def at(step: int) -> float:
         found = rate
-        for shape, numbers in parts:
-            found *= shape.factor(numbers, step, steps)
+        try:
+            for shape, numbers in parts:
+                found *= shape.factor(numbers, step, steps)
+        except OverflowError:
+            found = inf
+        if not found <= MOST_RATE:
+            raise InputError(
+                f"--schedule {text}: the rate of step {step + 1} is more than float32 can hold"
+            )
         return found
 
     return at

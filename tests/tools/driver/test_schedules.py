@@ -49,3 +49,12 @@ def test_a_schedule_is_what_its_name_says(text: str, rates: list[float]):
 def test_what_is_no_schedule_is_refused(text: str):
     with pytest.raises(InputError, match="--schedule"):
         schedule(text, 0.1, 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"), [("exp:1e300", 1e-300), ("multistep:1e200:1:2", 1e-200), ("step:1:1e25", 1.0)]
+)
+def test_a_rate_that_float32_cannot_hold_is_refused_at_its_step(text: str, rate: float):
+    found = schedule(text, rate, 10)
+    with pytest.raises(InputError, match="rate of step 3 is more than"):
+        _ = [found(step) for step in range(3)]
