@@ -184,8 +184,8 @@ class _Assignment:
             raise InputError(f"--pipeline {count}: the network has {len(ops)} operators")
         work, none = self._work(ops, rest), [0] * count
         alone = work.without_working
-        # What waits in stashes may be computed again, or kept narrow, and an operation may be split
-        # otherwise so that it needs less, so they are not counted if nothing fits otherwise.
+        # Stashes may be computed again or kept narrow, and operations may be split to need less. So
+        # if nothing fits, stashes are not counted, and then not what operations need.
         room = self._room - self.options.spare * self.target.tiles_per_chip
         for counted, depths in ((work, self._depths(count)), (work, none), (alone, none)):
             found = best_cuts(counted, depths, room)

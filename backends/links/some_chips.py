@@ -49,7 +49,7 @@ class SomeChips(Links):
         return Routes(every.bytes_per_second, pair[ours], every.link[ours])
 
     def meeting_groups(self, wanted: ChipGroups) -> ChipGroups:
-        """The groups that the machine forms, of which those of these chips are named here."""
+        """The groups that the machine forms. Only these chips are listed, by their numbers here."""
         first, apart, count = self.first, self.apart, self.chips
         ours = {first + i * apart: i for i in range(count)}
         groups = ([ours[c] for c in group if c in ours] for group in self._formed(wanted).groups)

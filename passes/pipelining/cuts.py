@@ -42,7 +42,7 @@ class Work:
 
     @property
     def without_working(self) -> Work:
-        """The same, as if operations needed nothing while they compute: what is kept in any way."""
+        """The same work without the bytes that operations need only while they compute."""
         return replace(self, working=np.zeros_like(self.working))
 
     @property
@@ -69,8 +69,8 @@ class Work:
         return float(kept + self.working[begin:end].max(initial=0.0))
 
     def most_working(self, at: NDArray[np.int64]) -> Numbers:
-        """The most bytes that an operation needs while it computes, from each place on up to each
-        other one: (places, places)."""
+        """The most bytes that an operation between two places needs while it computes: (places,
+        places), by the first place and the second one."""
         between = np.maximum.reduceat(np.r_[self.working, 0.0], at[:-1])
         later = np.arange(len(between)) >= np.arange(len(at))[:, None]
         most = np.maximum.accumulate(np.where(later, between, 0.0), axis=1)

@@ -139,8 +139,8 @@ class PipelinedLoop:
     # What flows between stages
 
     def _flows(self) -> dict[SSAValue, dict[int, set[int]]]:
-        """The chips that read each value which crosses a border of stages, each with the stages
-        there that do."""
+        """The chips that read each value which crosses a border of stages. Each chip comes with the
+        stages on it that read the value."""
         found: dict[SSAValue, dict[int, set[int]]] = {}
         for op, stage in self.scope.stages.items():
             for value in read_by(op):

@@ -72,7 +72,7 @@ class Outside:
                 self.units[op] = self.chips[stage]
         known = -1
         while known < len(self.units):
-            # The chip of an operation may say that of another one, before it or behind it.
+            # Once an operation has a chip, its neighbours on both sides may get one from it.
             known = len(self.units)
             self._find_by_neighbours(ops)
 

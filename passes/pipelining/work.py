@@ -62,7 +62,7 @@ def work_of(
                 stashed[i] += _bytes(value)
     _hold(main, at, others, held, is_trained=is_trained)
     both_ways = 2 if is_trained else 1
-    # What an operation does not read, but others do behind it, lives while it computes.
+    # Values that only later operations read are held while an operation computes.
     working += crossing[1:]
     crossing *= both_ways * _cycles_per_byte(target)
     return Work(cycles, held, stashed, crossing, working)

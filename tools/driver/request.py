@@ -205,8 +205,8 @@ class Request:
         schedule: of the pipeline: grouped, which is the default, interleaved or sequential.
         stage_chips: the chips of its stages, joined by commas; stage s is on chip s by default.
         micro_batches: how many micro-batches a run computes, one after the other or in a pipeline:
-            the parts of the batch, or else so many batches of the model's own size. Training has an
-            option of this name.
+            the parts of the batch, or else that many batches of the model's own size. Training has
+            an option of this name.
         io_tiles: how many tiles of each chip are kept aside for traffic with the host, which then
             overlaps with other runs; the target's number by default.
         shard: which dimensions of which operators are cut across chips: NAME:DIM=N, such as
