@@ -22,6 +22,7 @@ from ...dialects.structured import Body, Structure
 from ...ir.geometry.space import AccessMap, Space, identity_map
 from .emit import Emitter, points
 from .errors import NoGradient
+from .way import is_float
 
 Read = tuple[SSAValue, AccessMap]
 """A value with the access map by which points read it."""
@@ -93,6 +94,9 @@ def differentiated(
             term = with_calls_at_points(emit, space, term, reads)
         function, given = _call(term)
         chosen = [_read(emit, name, reads) for name in given]
+        kinds = dict.fromkeys(str(nn.element_of(v)) for v, _ in chosen if is_float(v))
+        if len(kinds) > 1:
+            raise NoGradient(f"has floats of {' and '.join(kinds)}; need one type")
         place = given.index("g") if "g" in given else given.index(PASSED)
         found[k] = emit.transpose(
             space,

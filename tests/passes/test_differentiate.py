@@ -370,6 +370,18 @@ def test_an_operator_without_a_gradient_is_named_with_its_node():
         after(text, {"arg0": np.ones(4, F32)})
 
 
+def test_a_product_of_8_bit_floats_has_no_gradient_in_16_bits():
+    text = """
+    func.func @main(%x: tensor<4x4xf16>, %w: tensor<4x4xf16>) -> tensor<4x4xf16> {
+      %0 = nn.cast %x : (tensor<4x4xf16>) -> tensor<4x4xf8E4M3FNUZ>
+      %1 = nn.cast %w : (tensor<4x4xf16>) -> tensor<4x4xf8E4M3FNUZ>
+      %2 = nn.matmul %0, %1 : (tensor<4x4xf8E4M3FNUZ>, tensor<4x4xf8E4M3FNUZ>) -> tensor<4x4xf16> loc("fc")
+      func.return %2 : tensor<4x4xf16>
+    }"""
+    with pytest.raises(InputError, match="^nn.matmul at fc has floats of f.* and f.*; need one"):
+        after(text, {})
+
+
 @pytest.mark.parametrize("end", ["bitcast", "cast"])
 def test_the_bits_of_a_float_do_not_lose_its_gradient_as_integers(end: str):
     """As bits it would be lost; but an integer that is made a number has none."""

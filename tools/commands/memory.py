@@ -26,7 +26,7 @@ from ..advice.serial_split import constraints_with, serial_splits
 from ..driver.compile import compiled
 from ..driver.executable import Executable
 from ..driver.files import PROGRAM_FILE, check_files
-from ..driver.recomputation.asked import read_recompute
+from ..driver.recomputation.asked import check_bound, read_recompute
 from ..driver.request import Request
 from ..views.loss_curve import check_curve
 from ..views.memory_curve import MemoryCurve, write_memory_curves
@@ -68,7 +68,8 @@ def memory_command(
 ) -> None:
     """Show what fills the fullest tile in its worst superstep, by category and layer.
 
-    Reports a program that does not fit, too, and then exits with 3. The sizes of code, vertex
+    Reports a program that does not fit, too, and then exits with 3; one that misses the bound of
+    --recompute auto:BYTES exits with 2. The sizes of code, vertex
     state, exchange code and stacks follow from rules in the target's table `code`.
     """
     with user_errors(text_in(model), model) as context:
@@ -126,6 +127,7 @@ def memory_command(
             hint = "; --advise tries changes that free memory" if frees else ""
             print_error_line(f"error: does not fit: {found.shortage}{hint}")
             raise typer.Exit(TOO_LARGE)
+        check_bound(request.recompute, exe.memory.max_tile_bytes)
 
 
 def _write_over_time(

@@ -44,7 +44,7 @@ from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .pipelines import make_parts, part_of_batch
 from .program import ReadProgram, read_program
-from .recomputation.asked import automatic_types, read_recompute
+from .recomputation.asked import automatic_types, check_bound, read_recompute
 from .recomputation.automatic import Changes, Result, within
 from .reduce import reduce_module
 from .request import Request, found_front_end
@@ -108,13 +108,9 @@ def _recomputed(request: Request, compile_once: _Compiles) -> Executable:
     """The program of a request, with as much computed again as its bound of memory asks for."""
     bound = read_recompute(request.recompute).bound
     found = _chosen(request, bound, compile_once)
-    exe, size = found.exe, found.exe.memory.max_tile_bytes
+    exe = found.exe
     if not request.unbounded:
-        if bound is not None and size > bound:
-            raise InputError(
-                f"--recompute {request.recompute}: the fullest tile takes at least {size:,} bytes, "
-                "whatever is computed again; need a higher bound"
-            )
+        check_bound(request.recompute, exe.memory.max_tile_bytes)
         exe.check_memory()
         _ = exe.addresses
     if request.dump_ir is not None:

@@ -323,6 +323,16 @@ def test_a_program_that_does_not_fit_fits_with_recomputation(text: str, target: 
     assert profile["cycles"] == tried[-1]["cycles"]
 
 
+def test_a_missed_bound_of_recomputation_is_an_error_below_the_map():
+    result = memory("--target", "tiny:4", "--recompute", "auto:5000", "--json", "out.json")
+    assert result.exit_code == 2
+    found = json.loads(Path("out.json").read_text())
+    variables = sum(found["categories"][each] for each in ("always live", "live now", "gaps"))
+    least = variables + found["reserved"]
+    assert f"auto:5000: the fullest tile takes at least {least:,} bytes" in result.stderr
+    assert memory("--target", "tiny:4", "--recompute", "auto:600000").exit_code == 0
+
+
 def test_one_line_says_that_nothing_can_be_recomputed():
     line = "computing values again would free no memory on the fullest tile"
     enough = "tiny:4,memory.bytes_per_tile=24000,memory.reserved_bytes=4000"

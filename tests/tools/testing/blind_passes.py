@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import numpy as np
@@ -16,7 +16,10 @@ from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes import update_early
 from abele.passes.update_early import UpdateEarly
 from abele.tools.testing import programs
+from abele.tools.testing.generators.build import build
 from abele.tools.testing.generators.program import Program
+from abele.tools.testing.generators.sketch import DATA, Sketch
+from abele.tools.testing.generators.strategies import operators_of, sketches
 
 
 def _loops(op: ModuleOp) -> Iterator[control.RepeatOp]:
@@ -308,7 +311,22 @@ BLIND: dict[str, tuple[type[ModulePass], ...]] = {
 }
 """For each shape of program, passes whose bug only this shape shows."""
 
+
+def _in_loops() -> SearchStrategy[Program]:
+    """Programs of a few operators, all of them in loops with a known number of iterations."""
+    operators = operators_of(["nn.add", "nn.mul", "nn.neg"])
+
+    def built(sketch: Sketch) -> Program:
+        steps = tuple(replace(step, within="repeat") for step in sketch.steps)
+        return build(replace(sketch, steps=steps), operators)
+
+    return sketches(None, 3, DATA, True, False).map(built)
+
+
 RARE: dict[type[ModulePass], Callable[[], SearchStrategy[Program]]] = {
+    # One in 500 programs of random operators has a loop of no iteration that yields a value from
+    # outside.
+    InvariantResults: _in_loops,
     # Few random steps of training have two weights in a row, whose gradients read each other.
     UpdateTooEarly: lambda: programs(
         "nn",

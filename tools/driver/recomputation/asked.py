@@ -49,6 +49,21 @@ def read_recompute(text: str) -> RecomputeOption:
     return RecomputeOption(Recompute(names))
 
 
+def check_bound(text: str, size: int) -> None:
+    """Raise InputError if the fullest tile takes more than the bound of the option.
+
+    Args:
+        text: the option; "" for none.
+        size: the bytes of the fullest tile, with what the target reserves.
+    """
+    bound = read_recompute(text).bound if text.startswith(AUTO) else None
+    if bound is not None and size > bound:
+        raise InputError(
+            f"--recompute {text}: the fullest tile takes at least {size:,} bytes, whatever is "
+            "computed again; need a higher bound"
+        )
+
+
 def is_automatic(stash: str) -> bool:
     """Whether a choice of stashes lets the compiler choose them."""
     return stash.endswith(f":{AUTO}")
