@@ -371,13 +371,14 @@ def test_an_operator_without_a_gradient_is_named_with_its_node():
 
 
 def test_a_product_of_8_bit_floats_has_no_gradient_in_16_bits():
-    text = """
-    func.func @main(%x: tensor<4x4xf16>, %w: tensor<4x4xf16>) -> tensor<4x4xf16> {
-      %0 = nn.cast %x : (tensor<4x4xf16>) -> tensor<4x4xf8E4M3FNUZ>
-      %1 = nn.cast %w : (tensor<4x4xf16>) -> tensor<4x4xf8E4M3FNUZ>
-      %2 = nn.matmul %0, %1 : (tensor<4x4xf8E4M3FNUZ>, tensor<4x4xf8E4M3FNUZ>) -> tensor<4x4xf16> loc("fc")
-      func.return %2 : tensor<4x4xf16>
-    }"""
+    wide, narrow = "tensor<4x4xf16>", "tensor<4x4xf8E4M3FNUZ>"
+    text = f"""
+    func.func @main(%x: {wide}, %w: {wide}) -> {wide} {{
+      %0 = nn.cast %x : ({wide}) -> {narrow}
+      %1 = nn.cast %w : ({wide}) -> {narrow}
+      %2 = nn.matmul %0, %1 : ({narrow}, {narrow}) -> {wide} loc("fc")
+      func.return %2 : {wide}
+    }}"""
     with pytest.raises(InputError, match="^nn.matmul at fc has floats of f.* and f.*; need one"):
         after(text, {})
 
