@@ -12,7 +12,7 @@ from abele.backends.levels import initial_states
 from abele.dialects.random_states import SEED, STEP
 from abele.ir.well_known import ASKED, SCHEDULE
 from abele.passes.gradients.factors import Factors, read_factors
-from abele.tools import compile_model
+from abele.tools import compile_model, from_jax
 from abele.tools.driver.context import new_context
 from abele.tools.importers.caffe.reader import read_caffe
 from abele.tools.importers.front_end import Reading
@@ -61,6 +61,18 @@ def test_the_network_for_strain_is_what_its_script_makes_and_computes_what_onnxr
     exe = compile_model(EXAMPLES / "ligo.onnx", target=TARGET, dims={"N": 2})
     expected = of_onnxruntime("ligo.onnx", {"x": strain})
     np.testing.assert_allclose(exe.run({"x": strain})["scores"], *expected, atol=1e-4)
+
+
+def test_the_step_of_the_decoder_computes_what_jax_does_and_keeps_its_weights():
+    for name in ("jax", "flax", "optax"):
+        pytest.importorskip(name)
+    made = run_path(str(EXAMPLES / "make_decoder_step.py"))["step_of"]
+    step, (params, state, tokens) = made(layers=1, width=16, heads=2, length=4)
+    model = from_jax(step, params, state, tokens, weights=["params", "state"])
+    exe = compile_model(model, TARGET, keep={"params": "result[0]", "state": "result[1]"})
+    for _ in range(2):
+        params, state, loss = step(params, state, tokens)
+        np.testing.assert_allclose(exe.run({"tokens": tokens})["result[2]"], loss, rtol=1e-5)
 
 
 def test_the_solver_of_alexnet_trains_the_network_of_2012_as_caffe_does():
