@@ -62,8 +62,10 @@ def _of_bytes(text: str, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         raise ValueError("bytes in no hexadecimal form")
     raw = bytes.fromhex(found[1])
     if dtype == np.bool_:
-        # MLIR packs 8 truth values into a byte, the first one into the lowest bit.
+        # A truth value is a byte. Older programs pack 8 into one, the first into the lowest bit.
         bits = np.frombuffer(raw, np.uint8)
+        if len(bits) == count:
+            return bits != 0
         if len(bits) == 1 and (count > 8 or bits[0] in (0, 255)):
             return bits[:1] != 0
         if len(bits) != -(-count // 8):

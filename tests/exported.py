@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from abele.backends.reference import run_reference
 from abele.dialects.dtypes import numpy_dtype
 from abele.ir.errors import InputError
+from abele.ir.text import parse_module
 from abele.ir.upstream import Context, ModuleOp
+from abele.tools.driver.context import new_context
 from abele.tools.testing import Program, bounded_run, difference, programs
 from abele.tools.testing.oracle.oracles import Run
 
@@ -88,3 +90,35 @@ def check_round_trips(
 
     check()
     assert len(compared) >= least
+
+
+SORTS = [
+    ("sort", "axis 1", "3x5xf32"),
+    ("sort", "axis 0 descending", "5x2xbf16"),
+    ("sort_indices", "axis 1", "2x6xf32"),
+    ("sort_indices", "axis 0 descending", "6x2xi32"),
+    ("sort", "axis 0 descending", "4xui8"),
+    ("sort_indices", "axis 0", "1x3xf32"),
+]
+
+"""A sort, its axis and direction, and the type of what it sorts."""
+
+
+def sorted_as(kind: str, along: str, shape: str) -> tuple[ModuleOp, np.ndarray, np.ndarray]:
+    """A program that sorts, what it takes, with equal elements, NaN and both zeros, and what it
+    computes."""
+    type_ = f"tensor<{shape}>"
+    size, _, element = shape.rpartition("x")
+    made = f"tensor<{size}xi32>" if kind == "sort_indices" else type_
+    program = parse_module(
+        f"func.func @main(%x: {type_}) -> {made} {{\n"
+        f"  %1 = nn.{kind} %x {along} : ({type_}) -> {made}\n"
+        f"  func.return %1 : {made}\n}}\n",
+        new_context(),
+    )
+    dtype = numpy_dtype(next(iter(program.ops)).body.block.args[0].type.element_type)
+    x = np.random.default_rng(1).integers(0, 4, [int(n) for n in size.split("x")]).astype(dtype)
+    if "f" in element:
+        x.reshape(-1)[:3] = [np.nan, -0.0, 0.0]
+    (expected,) = run_reference(program, {"arg0": x}).outputs.values()
+    return program, x, expected.astype(np.float64)

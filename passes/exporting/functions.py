@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
+from itertools import product
+from math import ceil, floor, isfinite, isinf
 
-from xdsl.dialects.builtin import i1
+import numpy as np
+from xdsl.dialects.builtin import f64, i1
+from xdsl.ir import Attribute
 
+from ...backends.codelets.scalar import scalar_function
 from ...backends.reference.gather import fill_value
 from ...dialects.dtypes import numpy_dtype
 from ...ir.refusals import Uncovered
-from .terms import BINARY, COMPARED, UNARY, Algebra, Term
+from ...ir.support.number_kinds import whole_limits
+from .random_words import WORD, as_word, philox, word
+from .roundings import ROUNDINGS
+from .terms import BINARY, COMPARED, EXACT, UNARY, Algebra, Term
 
 Expression = Callable[[Algebra, Sequence[float], Sequence[Term]], Term]
 """What computes a function from its constants and its operands."""
@@ -22,6 +29,15 @@ def _unary(name: str) -> Expression:
 
 TRUTHS = {"max": "or", "min": "and", "mul": "and", "add": "or"}
 """What functions of numbers are for truth values."""
+
+MERGES = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
+"""What merges two elements, by combiner."""
+
+
+def merge_of(combiner: str, element: Attribute) -> str:
+    """The function that merges two elements of a type."""
+    name = MERGES[combiner]
+    return TRUTHS[name] if element == i1 else name
 
 
 def _binary(name: str) -> Expression:
@@ -125,8 +141,12 @@ def _leaky(to: Algebra, parameters: Sequence[float], given: Sequence[Term]) -> T
 
 def _clip(to: Algebra, parameters: Sequence[float], given: Sequence[Term]) -> Term:
     (a,) = given
-    low, high = (constant(to, each, a) for each in parameters)
-    return to.primitive("min", to.primitive("max", a, low), high)
+    low, high = parameters
+    if not a.is_float:
+        # The whole numbers between the limits.
+        low, high = (e if isinf(e) else float(r(e)) for e, r in ((low, ceil), (high, floor)))
+    least, most = (constant(to, each, a) for each in (low, high))
+    return to.primitive("min", to.primitive("max", a, least), most)
 
 
 def _with_constant(name: str) -> Expression:
@@ -141,23 +161,33 @@ def _scaled_product(to: Algebra, parameters: Sequence[float], given: Sequence[Te
     return to.primitive("mul", product, constant(to, parameters[0], product))
 
 
-MOST_FACTORS = 8
-"""The highest exponent of integers, whose factors are multiplied one after another."""
+def _whole_power(to: Algebra, a: Term, exponent: int) -> Term:
+    """An integer to a whole power, which wraps; a negative power is rounded towards zero."""
+    if exponent < 0:
+        one, none = to.like(1, a), to.like(0, a)
+        found = to.select(to.compare("equal", a, one), one, none)
+        if a.has_no_sign:
+            return found
+        minus = to.like(-1, a)
+        of_minus = one if exponent % 2 == 0 else minus
+        return to.select(to.compare("equal", a, minus), of_minus, found)
+    found: Term | None = None
+    while exponent:
+        if exponent % 2:
+            found = a if found is None else to.primitive("mul", found, a)
+        exponent //= 2
+        a = to.primitive("mul", a, a) if exponent else a
+    return to.like(1, a) if found is None else found
 
 
 def _power(to: Algebra, parameters: Sequence[float], given: Sequence[Term]) -> Term:
     (a,), (p,) = given, parameters
-    if not a.is_float:
-        if p != int(p) or not 0 <= p <= MOST_FACTORS:
-            raise Uncovered(f"integers to the power {p}; need 0 to {MOST_FACTORS}")
-        found = to.like(1, a)
-        for _ in range(int(p)):
-            found = to.primitive("and" if a.is_truth else "mul", found, a)
-        return found
-    if p == 2:
-        return _square(to, (), given)
     if p == -1:
         return _reciprocal(to, (), given)
+    if not a.is_float:
+        return _whole_power(to, a, int(p))
+    if p == 2:
+        return _square(to, (), given)
     if abs(p) == 0.5:
         root = to.primitive("sqrt", a)
         return root if p > 0 else to.primitive("div", to.like(1, a), root)
@@ -220,52 +250,12 @@ def _whole_stays(name: str) -> Expression:
 
 
 def _random_bits(to: Algebra, parameters: Sequence[float], given: Sequence[Term]) -> Term:
-    """The first word of Philox-4x32-10 for the counter [index, 0, step, 0] and the key
-    [seed, key]."""
+    """The first word of Philox for the counter [index, 0, step, 0] and the key [seed, key]."""
     index, step, seed = given
-    word = index.element
-    none = to.number(0, word)
-
-    def number(value: int) -> Term:
-        return to.number(value if index.has_no_sign else value - (value >> 31 << 32), word)
-
-    def high_and_low(factor: int, a: Term) -> tuple[Term, Term]:
-        """The two words of a product with a constant, by halves."""
-        low, high = factor & 0xFFFF, factor >> 16
-        a_low = to.primitive("and", a, number(0xFFFF))
-        a_high = _logical_right(to, a, 16, number)
-        ll = to.primitive("mul", a_low, number(low))
-        lh = to.primitive("mul", a_low, number(high))
-        hl = to.primitive("mul", a_high, number(low))
-        hh = to.primitive("mul", a_high, number(high))
-        middle = _logical_right(to, ll, 16, number)
-        middle = to.primitive("add", middle, to.primitive("and", lh, number(0xFFFF)))
-        middle = to.primitive("add", middle, to.primitive("and", hl, number(0xFFFF)))
-        carry = _logical_right(to, middle, 16, number)
-        up = to.primitive("add", hh, _logical_right(to, lh, 16, number))
-        up = to.primitive("add", up, _logical_right(to, hl, 16, number))
-        return to.primitive("add", up, carry), to.primitive("mul", a, number(factor))
-
-    c0, c1, c2, c3 = index, none, step, none
-    k0, k1 = seed, number(int(parameters[0]))
-    for _ in range(10):
-        h0, l0 = high_and_low(0xD2511F53, c0)
-        h1, l1 = high_and_low(0xCD9E8D57, c2)
-        c0, c1, c2, c3 = (
-            to.primitive("xor", to.primitive("xor", h1, c1), k0),
-            l1,
-            to.primitive("xor", to.primitive("xor", h0, c3), k1),
-            l0,
-        )
-        k0 = to.primitive("add", k0, number(0x9E3779B9))
-        k1 = to.primitive("add", k1, number(0xBB67AE85))
-    return c0
-
-
-def _logical_right(to: Algebra, a: Term, places: int, number: Callable[[int], Term]) -> Term:
-    """The bits of a word moved towards the lowest; zeros move in."""
-    moved = to.primitive("shift_right", a, number(places))
-    return moved if a.has_no_sign else to.primitive("and", moved, number((1 << 32 - places) - 1))
+    none = to.number(0, WORD)
+    counter = (as_word(to, index), none, as_word(to, step), none)
+    found = philox(to, counter, (as_word(to, seed), word(to, int(parameters[0]))))
+    return to.cast(found, index.element)
 
 
 EXPRESSIONS: Mapping[str, Expression] = {
@@ -305,12 +295,73 @@ EXPRESSIONS: Mapping[str, Expression] = {
     "sign": _sign,
     "softplus": _softplus,
     "square": _square,
+    **ROUNDINGS,
 }
 """What computes each scalar function. Those that are left out are refused by name."""
+
+
+IN_FLOATS = frozenset((*(n for n in UNARY if n not in EXACT), "sigmoid", "softplus", *ROUNDINGS))
+"""The functions that compute whole numbers in float64."""
+
+BY_PARAMETERS = ("scale", "shift", "leaky_relu", "power")
+"""The functions that do so where a parameter is no whole number."""
+
+OF_TRUTHS = (*TRUTHS, "logical_and", "logical_or", "logical_not", "identity", "select")
+"""The functions of truth values that dialects compute. Others are tables of all their values."""
+
+
+BY_WORDS = ("stochastic", "by_word")
+"""The functions whose further operands are whole numbers, whatever the first operand is."""
+
+
+def cast_operands(to: Algebra, name: str, given: Sequence[Term], element: Attribute) -> list[Term]:
+    """The operands of a function in the type that it is computed in."""
+    kept = len(given) if name not in BY_WORDS else 1
+    return [*(to.cast(each, element) for each in given[:kept]), *given[kept:]]
 
 
 def apply(to: Algebra, name: str, parameters: Sequence[float], given: Sequence[Term]) -> Term:
     """A scalar function of nn. Raises Uncovered for one that other dialects do not have."""
     if name not in EXPRESSIONS:
         raise Uncovered(f"function {name}; no other dialect has it")
+    if all(each.is_truth for each in given) and name not in OF_TRUTHS:
+        return _table(to, name, parameters, given)
+    fractions = name in BY_PARAMETERS and any(p != int(p) for p in parameters if isfinite(p))
+    if (name in IN_FLOATS or fractions) and not given[0].is_float:
+        wide = [to.cast(given[0], f64), *given[1:]]
+        return _as_whole(to, EXPRESSIONS[name](to, parameters, wide), given[0].element)
     return EXPRESSIONS[name](to, parameters, given)
+
+
+def _as_whole(to: Algebra, value: Term, element: Attribute) -> Term:
+    """Floats cut to integers: 0 for NaN, and the nearest limit for what is out of range."""
+    if element == i1:
+        return to.cast(value, element)
+    limits = whole_limits(numpy_dtype(element))
+    none = to.like(0, value)
+    value = to.select(to.is_nan(value), none, value)
+    value = to.primitive("max", value, to.like(float(limits.min), value))
+    inside = to.compare("less", value, to.like(float(limits.max + 1), value))
+    made = to.cast(to.select(inside, value, none), element)
+    return to.select(inside, made, to.number(limits.max, element))
+
+
+def _table(to: Algebra, name: str, parameters: Sequence[float], given: Sequence[Term]) -> Term:
+    """A function of truth values: a choice of its values, which are computed here."""
+    known = scalar_function(name)
+    points = product((False, True), repeat=len(given))
+    values = [known.apply(tuple(parameters), *map(np.array, each)).item() for each in points]
+    return _chosen(to, list(map(bool, values)), given)
+
+
+def _chosen(to: Algebra, values: Sequence[bool], given: Sequence[Term]) -> Term:
+    """One of 2^n values, whose number n truth values say."""
+    if len(set(values)) == 1:
+        return to.number(values[0], i1)
+    half = len(values) // 2
+    no, yes = values[:half], values[half:]
+    if no == yes:
+        return _chosen(to, no, given[1:])
+    if half == 1:
+        return given[0] if yes[0] else to.invert(given[0])
+    return to.select(given[0], _chosen(to, yes, given[1:]), _chosen(to, no, given[1:]))

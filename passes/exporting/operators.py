@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf, prod
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from ...dialects.structured import Movement, Reinterpretation, Stage, Structure,
 from ...ir.conversion import Patterns
 from ...ir.geometry.space import AccessMap, AxisMap, Position
 from ...ir.refusals import ThoroughConversion, Uncovered
-from .functions import apply
+from .functions import apply, cast_operands
 from .indices import are_from_front
 from .reads import Shapes, Shown, Terms
 from .terms import Algebra, Term, computing
@@ -126,9 +126,13 @@ class Export(ThoroughConversion, Shapes):
         """What is left of windows that are merged; None if the dialect has no operation for it."""
         return None
 
-    def running(self, loops: Loops, axis: int, along: Along) -> SSAValue | None:
-        """A scan of the result of loops; None if the dialect has no operation for it."""
-        return None
+    @abstractmethod
+    def running(self, value: SSAValue, element: Attribute, axis: int, along: Along) -> SSAValue:
+        """A scan along an axis of more than one element."""
+
+    @abstractmethod
+    def ordered(self, value: SSAValue, element: Attribute, axis: int, along: Along) -> SSAValue:
+        """A sort along an axis of more than one element: the elements, or their indices as i32."""
 
     def emit(self, op: Operation) -> SSAValue:
         """Add an operation, and return its first result."""
@@ -295,9 +299,8 @@ class _Operator:
         if not known.boolean and body.combiner is not None and not isinstance(element, AnyFloat):
             kinds = [element, *kinds] if kinds and element != i1 else kinds
         kind = computing(kinds[0]) if kinds else (numbers[0].element if numbers else element)
-        return apply(
-            to, body.function, body.parameters, [*truths, *(to.cast(n, kind) for n in numbers)]
-        )
+        numbers = cast_operands(to, body.function, numbers, kind)
+        return apply(to, body.function, body.parameters, [*truths, *numbers])
 
     def _whole(self, own: int) -> Compute:
         """The function and the stages of a body that merges nothing."""
@@ -376,17 +379,21 @@ class _Operator:
         if not merging and start is None:
             return self._looped(used, compute, results, kind), kind
         loops = Loops(self.sizes, tuple(used), compute, results, kind, combiner, start)
-        if body.function == "mul" and combiner == "sum" and not axes and start is None:
-            left, right = used[:arity]
-            if isinstance(left, Shown) and isinstance(right, Shown):
-                made = self.new.product(left, right, loops)
-                if made is not None:
-                    return made, kind
-        if len(used) == 1 and isinstance(used[0], Shown) and start is None:
-            made = self.new.windows(used[0], loops)
+        known = self._known(used, loops) if start is None else None
+        return self.new.loops(loops) if known is None else known, kind
+
+    def _known(self, used: Sequence[Read], loops: Loops) -> SSAValue | None:
+        """What an operation of the dialect for products or windows makes; None if there is none."""
+        shown = [each for each in used if isinstance(each, Shown)]
+        read = {d for each in shown for terms in each.axes for d, _ in terms}
+        if len(shown) < len(used) or not {d for d, n in enumerate(self.sizes) if n != 1} <= read:
+            return None
+        body = self.structure.body
+        if (body.function, loops.combiner, len(used)) == ("mul", "sum", 2):
+            made = self.new.product(shown[0], shown[1], loops)
             if made is not None:
-                return made, kind
-        return self.new.loops(loops), kind
+                return made
+        return self.new.windows(shown[0], loops) if len(used) == 1 else None
 
     def _sum_element(self, reads: Sequence[Read]) -> Attribute:
         """The type of what is merged: that of the result, or of the chain's first value."""
@@ -600,67 +607,36 @@ class _Operator:
         made = self._looped([seen], lambda to, g: to.cast(g[0], element), results, element)
         return [made if wide != element else most, total]
 
-    # Scans
+    # Scans and sorts
 
     def _scanned(self, results: tuple[int, ...]) -> SSAValue:
-        """The result of a scan.
-
-        A dialect without scans merges all elements up to each one: n points for each of n elements.
-        """
+        """The result of a scan or a sort."""
         body, space = self.structure.body, self.structure.space
-        along = body.along
+        along, reads = body.along, self._reads()
         assert along is not None
-        if along.sorts:
-            raise Uncovered(f"{along.name} along an axis")
         (whole,) = space.of_kind("whole")
-        if self.sizes[whole] == 1 and not along.exclusive:
-            return self._looped(self._reads(), self._whole(1), results, self.element)
         kind = computing(self.element)
-        made = self._merged_up_to_each(whole, results, kind)
+        if along.sorts:
+            kind = nn.element_of(self.op.operands[0])
+
+        def number(to: Algebra, given: Sequence[Term]) -> Term:
+            return to.cast(self._function(to, given, kind), kind)
+
+        plain = body.function == "identity" and nn.element_of(self.op.operands[0]) == kind
+        value = self._looped(reads, _same if plain else number, results, kind)
+        if self.sizes[whole] != 1:
+            sequence = self.new.ordered if along.sorts else self.new.running
+            value = sequence(value, kind, results.index(whole), along)
+        elif along.exclusive or along.name == "sort_indices":
+            first = 0 if along.sorts else identity_of(along.name, kind)
+            shape = [self.sizes[d] for d in results]
+            value = self.new.filled(shape, first, i32 if along.sorts else kind)
+        if along.name == "sort_indices":
+            kind = i32
         if kind == self.element and not body.then:
-            return made
-        seen = self._over(made, results, kind)
+            return value
+        seen = self._over(value, results, kind)
         return self._looped([seen], self._staged, results, self.element)
-
-    def _merged_up_to_each(self, whole: int, results: tuple[int, ...], kind: Attribute) -> SSAValue:
-        along, reads = self.structure.body.along, self._reads()
-        assert along is not None
-        if whole in results:
-
-            def number(to: Algebra, given: Sequence[Term]) -> Term:
-                return to.cast(self._function(to, given, kind), kind)
-
-            elements = Loops(self.sizes, tuple(reads), number, results, kind)
-            found = self.new.running(elements, results.index(whole), along)
-            if found is not None:
-                return found
-        other = len(self.sizes)
-        moved = [_renamed(each, whole, other) for each in reads]
-        turns = self.sizes[whole] != 1
-        here, there = (Counted(((d, 1),) * turns, 0, i32) for d in (whole, other))
-        name = "less" if along.exclusive else "less_equal"
-        if along.reverse:
-            name = name.replace("less", "greater")
-
-        def compute(to: Algebra, given: Sequence[Term]) -> Term:
-            value = to.cast(self._function(to, given[:-2], kind), kind)
-            counts = to.compare(name, given[-1], given[-2])
-            return to.select(counts, value, to.number(identity_of(along.name, kind), kind))
-
-        sizes = (*self.sizes, self.sizes[whole])
-        loops = Loops(sizes, (*moved, here, there), compute, results, kind, along.name)
-        return self.new.loops(loops)
-
-
-def _renamed(read: Read, old: int, new: int) -> Read:
-    """The same read, along another loop."""
-
-    def terms(given: Terms) -> Terms:
-        return tuple((new if d == old else d, c) for d, c in given)
-
-    if isinstance(read, Counted):
-        return replace(read, terms=terms(read.terms))
-    return replace(read, axes=tuple(map(terms, read.axes)))
 
 
 def _stage(
@@ -682,7 +658,7 @@ def _stage(
     if logical:
         numbers = [to.cast(each, i1) for each in numbers]
     elif not (stage.function in ("identity", "select") and all(n.is_truth for n in numbers)):
-        numbers = [to.cast(each, kind) for each in numbers]
+        numbers = cast_operands(to, stage.function, numbers, kind)
     return apply(to, stage.function, stage.parameters, [*truths, *numbers])
 
 

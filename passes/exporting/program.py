@@ -78,10 +78,13 @@ class ProgramExport(Export):
         entry: whether the function that is being converted is @main.
         top: the block of the function that is being converted.
         depth: how many branches and loops are around what is converted.
+        depth_of_run: how many are around the run that it belongs to: 0, unless the iterations of a
+            loop are runs.
     """
 
     entry: bool = False
     depth: int = 0
+    depth_of_run: int = 0
 
     def __init__(self, patterns: Patterns[Any], to: str, states: States) -> None:
         super().__init__(patterns, to)
@@ -115,6 +118,39 @@ class ProgramExport(Export):
                 yield block
             finally:
                 self.depth -= 1
+
+    def changed_by(self, loop: control.RepeatOp) -> list[str]:
+        """The states that a loop changes, whose iterations are runs."""
+        if loop.runs is None:
+            return []
+        if not self.entry:
+            raise Uncovered("a loop outside @main whose iterations are runs")
+        stores = (op for op in loop.walk() if isinstance(op, nn.StoreOp))
+        return list(dict.fromkeys(op.state.string_value() for op in stores))
+
+    @contextmanager
+    def iteration(self, names: Sequence[str], values: Sequence[SSAValue]) -> Generator[None]:
+        """Meanwhile, convert an iteration that begins with these values of states, in a nested
+        block."""
+        if not names:
+            yield
+            return
+        before, self.states.loaded = self.states.loaded, {**self.states.loaded}
+        depth, self.depth_of_run = self.depth_of_run, self.depth
+        self.states.loaded.update(zip(names, values, strict=True))
+        try:
+            yield
+        finally:
+            self.states.loaded, self.depth_of_run = before, depth
+
+    def loaded(self, names: Sequence[str]) -> list[SSAValue]:
+        """The values that states begin with."""
+        return [self.states.loaded[name] for name in names]
+
+    def left(self, names: Sequence[str]) -> list[SSAValue]:
+        """The values that states end with."""
+        states = self.states
+        return [states.left.get(name, states.loaded[name]) for name in names]
 
     def type_of(self, type_: Attribute) -> Attribute:
         """The type in the dialect for a tensor type of nn."""
@@ -156,14 +192,14 @@ def converted_load(op: nn.LoadOp, new: ProgramExport) -> None:
     if name not in new.states.kept:
         new.values[op.result] = new.constant(new.states.values[name])
         return
-    if not new.entry or control.run_around(op) is not None:
-        raise Uncovered("a state is loaded outside @main, or in a loop whose iterations are runs")
+    if not new.entry:
+        raise Uncovered("a state is loaded outside @main")
     new.values[op.result] = new.states.loaded[name]
 
 
 def converted_store(op: nn.StoreOp, new: ProgramExport) -> None:
-    """Convert a store at the end of @main: one of its results."""
-    if not new.entry or new.depth:
+    """Convert a store at the end of @main or of a run: one of its results."""
+    if not new.entry or new.depth != new.depth_of_run:
         raise Uncovered("a state is stored outside @main, or in a branch or a loop")
     new.states.left[op.state.string_value()] = new.values[op.stored]
 
@@ -199,9 +235,7 @@ def converted_function(op: func.FuncOp, new: ProgramExport) -> None:
         states.loaded.update(zip(kept, body.args[len(old.args) :], strict=True))
         last = new.convert_body(old)
         if new.lost.isdisjoint(last.operands):
-            left = [states.left.get(name, states.loaded.get(name)) for name in changed]
-            ends = [*(new.values[each] for each in last.operands), *filter(None, left)]
-            new.add(new.returned(ends))
+            new.add(new.returned([*(new.values[v] for v in last.operands), *new.left(changed)]))
     made = func.FuncOp(op.sym_name.data, (types, results), Region(body), op.sym_visibility)
     if new.entry:
         for attribute, count, more in (

@@ -18,6 +18,9 @@ UNARY = (
 )
 """The functions of one number that a dialect has."""
 
+EXACT = ("neg", "abs", "floor", "ceil", "round")
+"""Those that give whole numbers for whole numbers."""
+
 BINARY = ("add", "sub", "mul", "div", "rem", "max", "min", "pow")
 """The functions of two numbers that a dialect has. `rem` has the sign of its first operand."""
 

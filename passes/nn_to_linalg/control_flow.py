@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i1, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import control
-from ...ir.refusals import Uncovered
 from .conversion import ToLinalg
 
 
@@ -19,10 +18,9 @@ def repeat(op: control.RepeatOp, new: ToLinalg) -> None:
     before: %1 = control.repeat 10(%0) : (tensor<4xf32>) -> tensor<4xf32> { ... }
     after:  %1 = scf.for %i = %zero to %ten step %one iter_args(%x = %0) -> (tensor<4xf32>) { ... }
     """
-    if op.runs is not None:
-        raise Uncovered("a loop whose iterations are runs")
+    states = new.changed_by(op)
     first, end, step = (_index(n, new) for n in (0, op.iterations, 1))
-    initial = [new.values[each] for each in op.initial]
+    initial = [*(new.values[each] for each in op.initial), *new.loaded(states)]
     body = Block(arg_types=[IndexType(), *(each.type for each in initial)])
     with new.nested(body):
         for before, after in zip(op.body.block.args, body.args[1:], strict=False):
@@ -34,8 +32,12 @@ def repeat(op: control.RepeatOp, new: ToLinalg) -> None:
             new.values[number] = new.emit(
                 tensor.FromElementsOp.build(operands=[[counted]], result_types=[type_])
             )
-        _yield(new.convert_body(op.body.block), new)
-    _give(op, new.add(scf.ForOp(first, end, step, initial, body)), new)
+        with new.iteration(states, body.args[1 + len(op.initial) :]):
+            last = new.convert_body(op.body.block)
+            _yield(last, new, new.left(states))
+    made = new.add(scf.ForOp(first, end, step, initial, body))
+    _give(op, made, new)
+    new.states.left.update(zip(states, made.results[len(op.results) :], strict=True))
 
 
 def branch(op: control.IfOp, new: ToLinalg) -> None:
@@ -92,9 +94,9 @@ def _argue(old: Block, made: Block, new: ToLinalg) -> None:
         new.values[before] = after
 
 
-def _yield(last: Operation, new: ToLinalg) -> None:
+def _yield(last: Operation, new: ToLinalg, more: Sequence[SSAValue] = ()) -> None:
     if new.lost.isdisjoint(last.operands):
-        new.add(scf.YieldOp(*_values(last.operands, new)))
+        new.add(scf.YieldOp(*_values(last.operands, new), *more))
 
 
 def _values(old: Sequence[SSAValue], new: ToLinalg) -> list[SSAValue]:
@@ -102,5 +104,5 @@ def _values(old: Sequence[SSAValue], new: ToLinalg) -> list[SSAValue]:
 
 
 def _give(old: Operation, made: Operation, new: ToLinalg) -> None:
-    for before, after in zip(old.results, made.results, strict=True):
+    for before, after in zip(old.results, made.results, strict=False):
         new.values[before] = after

@@ -23,18 +23,17 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from ...backends.reference.identities import identity_of
+from ...dialects.along import Along
 from ...dialects.dense import dense_of_array
 from ...ir.provenance import at, locate
 from ...ir.refusals import Uncovered
-from ..exporting.functions import TRUTHS
+from ..exporting import sequences
+from ..exporting.functions import merge_of
 from ..exporting.operators import Counted, Gathered, Loops
 from ..exporting.program import ProgramExport
 from ..exporting.reads import Shown, Terms
 from ..exporting.terms import Term
 from .scalars import Scalars, flat
-
-MERGES = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
-"""What merges a point into the result, by combiner."""
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
@@ -207,6 +206,14 @@ class ToLinalg(ProgramExport):
 
         return self._generic(rows.sizes, (rows.index,), body, rows.results, rows.table.element)
 
+    def running(self, value: SSAValue, element: Attribute, axis: int, along: Along) -> SSAValue:
+        """A scan, as sums of ever more elements."""
+        return sequences.running(self, value, element, axis, along)
+
+    def ordered(self, value: SSAValue, element: Attribute, axis: int, along: Along) -> SSAValue:
+        """A sort, by the number of elements that come before each."""
+        return sequences.ordered(self, value, element, axis, along)
+
     def _generic(
         self,
         sizes: tuple[int, ...],
@@ -248,8 +255,7 @@ class ToLinalg(ProgramExport):
         made = compute(to, given[: len(shown)])
         made = to.cast(made, element)
         if combiner:
-            name = MERGES[combiner]
-            name = TRUTHS[name] if made.is_truth else name
+            name = merge_of(combiner, made.element)
             made = to.primitive(name, Term(body.args[-1], element), made)
         body.add_op(linalg.ops.YieldOp(made.value))
         iterators = [

@@ -7,7 +7,6 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import control, stablehlo
-from ...ir.refusals import Uncovered
 from ..exporting.terms import Term
 from .conversion import ToStablehlo
 from .numbers import Numbers
@@ -19,9 +18,9 @@ def repeat(op: control.RepeatOp, new: ToStablehlo) -> None:
     before: %1 = control.repeat 10(%0) : (tensor<4xf32>) -> tensor<4xf32> { ... }
     after:  %n, %1 = "stablehlo.while"(%zero, %0) ({ ... %n < 10 ... }, { ... }) : ...
     """
-    if op.runs is not None:
-        raise Uncovered("a loop whose iterations are runs")
-    initial = [new.known(np.array(0, np.int32)), *(new.values[v] for v in op.initial)]
+    states = new.changed_by(op)
+    carried = [*(new.values[v] for v in op.initial), *new.loaded(states)]
+    initial = [new.known(np.array(0, np.int32)), *carried]
     types = [each.type for each in initial]
     test, body = Block(arg_types=types), Block(arg_types=types)
     with new.nested(test):
@@ -33,14 +32,17 @@ def repeat(op: control.RepeatOp, new: ToStablehlo) -> None:
             new.values[before] = after
         if op.iteration_number is not None:
             new.values[op.iteration_number] = body.args[0]
-        last = new.convert_body(op.body.block)
+        with new.iteration(states, body.args[1 + len(op.initial) :]):
+            last = new.convert_body(op.body.block)
+            left = new.left(states)
         to = Numbers((), new)
         turn = to.primitive("add", Term(body.args[0], i32), to.number(1, i32))
         if new.lost.isdisjoint(last.operands):
-            new.add(_return(turn.value, *(new.values[v] for v in last.operands)))
+            new.add(_return(turn.value, *(new.values[v] for v in last.operands), *left))
     made = new.add(_loop(initial, test, body))
-    for before, after in zip(op.results, made.results[1:], strict=True):
+    for before, after in zip(op.results, made.results[1:], strict=False):
         new.values[before] = after
+    new.states.left.update(zip(states, made.results[1 + len(op.results) :], strict=True))
 
 
 def branch(op: control.IfOp, new: ToStablehlo) -> None:

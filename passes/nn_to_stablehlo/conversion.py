@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, i1, i64
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, i1, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...backends.reference.identities import identity_of
@@ -16,17 +16,14 @@ from ...dialects import nn, stablehlo
 from ...dialects.along import Along
 from ...dialects.dense import dense_of_array
 from ...ir.provenance import at, locate
-from ...ir.refusals import Uncovered
 from ...ir.upstream import UNKNOWN_LOC
-from ..exporting.functions import TRUTHS
+from ..exporting.functions import merge_of
 from ..exporting.operators import Counted, Gathered, Loops
 from ..exporting.program import ProgramExport
 from ..exporting.reads import Shown
 from ..exporting.terms import Term
 from .numbers import FUNCTIONS, Numbers, broadcast, constant
-
-MERGES = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
-"""What merges two elements, by combiner."""
+from .sorts import comparator
 
 
 class ToStablehlo(ProgramExport):
@@ -212,7 +209,7 @@ class ToStablehlo(ProgramExport):
             return found
         one = Numbers(loops.shape, self)
         merged = one.primitive(
-            _merge(loops.combiner, loops.element),
+            merge_of(loops.combiner, loops.element),
             Term(loops.begins, loops.element),
             Term(found, loops.element),
         )
@@ -234,7 +231,7 @@ class ToStablehlo(ProgramExport):
         """The region that merges two elements."""
         type_ = nn.tensor((), element)
         body = Block(arg_types=[type_, type_])
-        kind: Any = FUNCTIONS[_merge(combiner, element)]
+        kind: Any = FUNCTIONS[merge_of(combiner, element)]
         made = kind(*body.args)
         body.add_ops([made, stablehlo.ReturnOp.build(operands=[[made.results[0]]])])
         return Region(body)
@@ -449,25 +446,44 @@ class ToStablehlo(ProgramExport):
         )
         made = [o for o, _, _, _ in found if o >= 0]
         value = self.reshaped(value, [sizes[d] for d in made])
-        if set(made) != set(results):
-            raise Uncovered("windows whose places are no axes of the operand")
         return self.transposed(value, [made.index(d) for d in results])
 
-    def running(self, loops: Loops, axis: int, along: Along) -> SSAValue:
+    def running(self, value: SSAValue, element: Attribute, axis: int, along: Along) -> SSAValue:
         """A scan, as windows that end at each element, or begin there."""
-        value, shape, kind = self.loops(loops), loops.shape, loops.element
+        shape = nn.shape_of(value)
         here = np.arange(len(shape)) == axis
         low, high = here & (not along.reverse), here & along.reverse
         ones = [1] * len(shape)
         if along.exclusive:
-            fill = identity_of(along.name, kind)
+            fill = identity_of(along.name, element)
             longer = self.padded(value, low.astype(int).tolist(), high.astype(int).tolist(), fill)
             value = self.cut(longer, high.astype(int).tolist(), ones, shape)
         window = np.where(here, max(shape[axis], 1), 1)
         padding = dense_of_array(np.stack([low, high], axis=1) * (window[:, None] - 1))
         return self._window(
-            Term(value, kind), along.name, shape, window.tolist(), ones, ones, padding
+            Term(value, element), along.name, shape, window.tolist(), ones, ones, padding
         )
+
+    def ordered(self, value: SSAValue, element: Attribute, axis: int, along: Along) -> SSAValue:
+        """A sort, as stablehlo.sort; that of indices reorders the places of elements too."""
+        given, types = [value], [value.type]
+        if along.name == "sort_indices":
+            type_ = nn.tensor(nn.shape_of(value), i32)
+            given.append(self.emit(stablehlo.IotaOp(type_, axis)))
+            types.append(type_)
+        made = self.add(
+            stablehlo.SortOp.build(
+                operands=[given],
+                properties={
+                    "dimension": nn.integer(axis),
+                    "is_stable": IntegerAttr(1, i1),
+                },
+                result_types=[types],
+                regions=[comparator([nn.element_of(each) for each in given], along)],
+            ),
+            "sort",
+        )
+        return made.results[-1]
 
     def _window(
         self,
@@ -495,11 +511,6 @@ class ToStablehlo(ProgramExport):
                 regions=[self._merging(combiner, term.element)],
             )
         )
-
-
-def _merge(combiner: str, element: Attribute) -> str:
-    name = MERGES[combiner]
-    return TRUTHS[name] if element == i1 else name
 
 
 def _pairs(rank: int) -> DenseIntOrFPElementsAttr:

@@ -42,17 +42,29 @@ class _Key:
 
 
 def _sort(op: stablehlo.SortOp, new: ToNn) -> Sequence[SSAValue]:
-    return sorted_by(new, new.operands(op), op.axis, op.comparator)
+    places = [i for i, each in enumerate(op.inputs) if _counts(each, op.axis)]
+    return sorted_by(new, new.operands(op), op.axis, op.comparator, places)
+
+
+def _counts(value: SSAValue, axis: int) -> bool:
+    """Whether the elements of a tensor are their places along an axis."""
+    made = value.owner
+    return isinstance(made, stablehlo.IotaOp) and made.axis == axis
 
 
 def sorted_by(
-    new: ToNn, operands: Sequence[SSAValue], axis: int, comparison: Region
+    new: ToNn,
+    operands: Sequence[SSAValue],
+    axis: int,
+    comparison: Region,
+    places: Sequence[int] = (),
 ) -> list[SSAValue]:
     """Values of nn in the order of a comparison along an axis. Equal elements keep their order.
 
     Args:
         operands: of one shape.
         comparison: takes two elements of each.
+        places: the operands whose elements are their places along the axis.
     """
     keys = _keys(comparison.block)
     if keys is None:
@@ -69,7 +81,12 @@ def sorted_by(
         found = new.add(nn.SortIndicesOp(value, axis, descending=key.descending))
         order = found if order is None else new.add(nn.GatherAlongOp(order, found, axis))
     assert order is not None
-    return [new.add(nn.GatherAlongOp(each, order, axis)) for each in operands]
+    return [
+        new.cast(order, nn.element_of(each))
+        if i in places
+        else new.add(nn.GatherAlongOp(each, order, axis))
+        for i, each in enumerate(operands)
+    ]
 
 
 def _comparable(new: ToNn, value: SSAValue, *, total: bool) -> SSAValue:

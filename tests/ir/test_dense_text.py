@@ -45,7 +45,11 @@ def test_bytes_are_elements_in_order():
     assert elements('"0x0100000002000000"', np.int32, 2) == [1, 2]
 
 
-def test_bytes_of_truth_values_hold_eight_each():
+def test_a_truth_value_is_a_byte():
+    assert elements('"0x0100FF"', np.bool_, 3) == [1, 0, 1]
+
+
+def test_bytes_of_truth_values_of_older_programs_hold_eight_each():
     assert elements('"0x0501"', np.bool_, 9) == [1, 0, 1, 0, 0, 0, 0, 0, 1]
 
 

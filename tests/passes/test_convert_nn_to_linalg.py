@@ -20,7 +20,7 @@ from abele.passes.convert_nn_to_linalg import ConvertNnToLinalg
 from abele.passes.eliminate_dead import EliminateDead
 from abele.tools.driver.context import new_context
 
-from ..exported import check_round_trips
+from ..exported import SORTS, check_round_trips, sorted_as
 
 F32 = np.float32
 
@@ -82,19 +82,50 @@ def test_a_state_that_changes_is_an_argument_and_a_result(arguments, takes):
 def test_all_that_is_not_covered_is_named_with_its_place():
     text = """
 builtin.module {
-  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %1 = nn.sort %x axis 0 : (tensor<4xf32>) -> tensor<4xf32>
-    %2 = nn.relu %1 : (tensor<4xf32>) -> tensor<4xf32>
+  nn.state @w : tensor<4xf32> = <[1.0, 2.0, 3.0, 4.0] : tensor<4xf32>>
+  func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %w = nn.load @w : tensor<4xf32>
+    nn.store %x, @w : tensor<4xf32>
     %3 = nn.fmod %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    func.return %2 : tensor<4xf32>
+    func.return %3 : tensor<4xf32>
+  }
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %1 = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    func.return %1 : tensor<4xf32>
   }
 }"""
     with pytest.raises(InputError) as error:
         exported(text)
     lines = str(error.value).splitlines()
-    assert lines[0] == "2 operations are not covered:"
-    assert "4:5: nn.sort: " in lines[1]
-    assert "6:5: nn.fmod: " in lines[2]
+    assert lines[0] == "3 operations are not covered:"
+    assert "5:5: nn.load: " in lines[1]
+    assert "6:5: nn.store: " in lines[2]
+    assert "7:5: nn.fmod: " in lines[3]
+
+
+@pytest.mark.parametrize(("kind", "along", "shape"), SORTS)
+def test_a_sort_is_loops_over_all_pairs(kind, along, shape):
+    program, x, expected = sorted_as(kind, along, shape)
+    _, back = there_and_back(program, new_context())
+    without_signs = x.view(f"i{x.itemsize}") if x.dtype.kind == "u" else x
+    (found,) = run_reference(back, {"arg0": without_signs}).outputs.values()
+    np.testing.assert_array_equal(found.astype(expected.dtype), expected)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 100])
+def test_a_scan_takes_a_pass_for_each_doubling(size):
+    type_ = f"tensor<2x{size}xf32>"
+    program = parse_module(
+        f"func.func @main(%x: {type_}) -> {type_} {{\n"
+        f'  %1 = nn.scan "sum" %x axis 1 reverse : ({type_}) -> {type_}\n'
+        f"  func.return %1 : {type_}\n}}\n",
+        new_context(),
+    )
+    x = np.random.default_rng(0).integers(-9, 9, (2, size)).astype(F32)
+    text, back = there_and_back(program, new_context())
+    (found,) = run_reference(back, {"arg0": x}).outputs.values()
+    np.testing.assert_array_equal(found, x[:, ::-1].cumsum(1)[:, ::-1])
+    assert text.count("linalg.generic") == (size - 1).bit_length()
 
 
 # A network that abele's passes simplify, in the interpreter of xDSL
