@@ -31,6 +31,7 @@ FITTED = "fitted"
 GIVEN = "given"
 
 POPLIN = "poplibs lib/poplin/PerformanceEstimation.hpp"
+POPSPARSE = "poplibs lib/popsparse, estimates of static codelets"
 POPOPS = "poplibs lib/popops/PerformanceEstimation.cpp"
 SCALED_ADD = "poplibs lib/popops/codelets, scaledArithmeticSupervisorCycleEstimate"
 
@@ -380,6 +381,33 @@ class Sorting:
     element_cycles: int = fact(48, PUBLISHED, POPOPS + ", HeapSortVertex, per element")
     row_cycles: int = fact(16, PUBLISHED, POPOPS + ", HeapSortVertex")
     indexed_factor: int = fact(2, PUBLISHED, POPOPS + ", HeapSortVertexKV, 16 instead of 8")
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of a sparse matrix, multiplied one after another by columns of a dense one.
+
+    A block of 4, 8 or 16 rows is the weights of one pass of the conv units, and the columns stream
+    past it. Blocks of one element are multiplied in the vector unit.
+    """
+
+    supervisor_cycles: int = fact(30, PUBLISHED, POPSPARSE + ", per vertex")
+    worker_cycles: int = fact(13, PUBLISHED, POPSPARSE + ", per worker of a vertex")
+    worker_4_cycles: int = fact(17, PUBLISHED, POPSPARSE + ", per worker, blocks of 4")
+    row_cycles: int = fact(17, PUBLISHED, POPSPARSE + ", per row of blocks")
+    row_worker_cycles: int = fact(1, PUBLISHED, POPSPARSE + ", per row of blocks and worker")
+    block_cycles: int = fact(16, PUBLISHED, POPSPARSE + ", per block, without its weights")
+    pass_4_cycles: int = fact(13, PUBLISHED, POPSPARSE + ", a worker's pass, blocks of 4")
+    pass_8_cycles: int = fact(12, PUBLISHED, POPSPARSE + ", a worker's pass, blocks of 8")
+    pass_16_cycles: int = fact(15, PUBLISHED, POPSPARSE + ", a worker's pass, blocks of 16")
+    element_worker_cycles: int = fact(33, PUBLISHED, POPSPARSE + ", element-wise, per worker")
+    element_row_cycles: int = fact(11, PUBLISHED, POPSPARSE + ", element-wise, per row")
+    element_columns_cycles: int = fact(
+        11, PUBLISHED, POPSPARSE + ", element-wise, per row and 16 bytes of its columns"
+    )
+    element_cycles: int = fact(
+        3, PUBLISHED, POPSPARSE + ", element-wise, per element and 16 bytes of columns"
+    )
 
 
 @dataclass(frozen=True)

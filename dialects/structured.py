@@ -339,6 +339,11 @@ class Body:
         return self.function in PRODUCTS and self.combiner == "sum"
 
     @property
+    def sums_products(self) -> bool:
+        """Whether the body sums products of two operands without a factor, and begins with 0."""
+        return self.is_product and not self.is_scaled_product and not self.updates
+
+    @property
     def is_scaled_product(self) -> bool:
         """Whether the body sums products of 8-bit floats, which units add up in float16."""
         return self.is_product and self.function == SCALED

@@ -30,7 +30,7 @@ Places = list[NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
-class _Lookup:
+class Lookup:
     """A lookup on fixed views.
 
     Attributes:
@@ -61,6 +61,12 @@ def lookup(cells: Cells, scratch: Scratch) -> list[Call]:
     moves = body.combiner in ("pick", "last")
     if moves or (is_exact and not is_floating(dtype) and not body.updates):
         dtype = value
+    task = find_lookup(cells, dtype)
+    return [*begin(cells), (_update, (task,))] if body.updates else [(_run, (task,))]
+
+
+def find_lookup(cells: Cells, dtype: np.dtype[Any]) -> Lookup:
+    """The lookup that cells are, whose points are merged in a dtype."""
     wanted = indices_of(cells)
     along: list[int] = []
     for i, index in enumerate(cells.relations):
@@ -71,8 +77,8 @@ def lookup(cells: Cells, scratch: Scratch) -> list[Call]:
     varying = {d for a in (*wanted, *cells.relations) for d in varying_axes(a)}
     # List points along at least one axis, so that the list may be empty.
     listed = sorted({*varying, *along} - {-1}) or [0]
-    task = _Lookup(cells, function, dtype, tuple(along), tuple(listed), cells.axis_sizes)
-    return [*begin(cells), (_update, (task,))] if body.updates else [(_run, (task,))]
+    function = scalar_function(cells.body.function)
+    return Lookup(cells, function, dtype, tuple(along), tuple(listed), cells.axis_sizes)
 
 
 def indices_of(cells: Cells) -> tuple[Array, ...]:
@@ -112,7 +118,7 @@ def axis_along(index: Array) -> int:
     return within[0] if rises.all() else -1
 
 
-def _places(task: _Lookup) -> Places:
+def find_places(task: Lookup) -> Places:
     """The positions of the contributing points on the varying axes, in row-major order."""
     cells = task.cells
     first = tuple(
@@ -176,9 +182,9 @@ class _Found:
     result: Array
 
 
-def _found(task: _Lookup) -> _Found:
+def _found(task: Lookup) -> _Found:
     cells, body = task.cells, task.cells.body
-    places = _places(task)
+    places = find_places(task)
     order = _order(task)
     free = order[len(task.varying) :]
     found = tuple(places[d] for d in task.varying)
@@ -196,7 +202,7 @@ def _found(task: _Lookup) -> _Found:
     )
 
 
-def _run(task: _Lookup) -> None:
+def _run(task: Lookup) -> None:
     body = task.cells.body
     assert body.combiner is not None
     with np.errstate(all="ignore"):
@@ -214,7 +220,7 @@ def _run(task: _Lookup) -> None:
         convert_into(total.view(task.dtype), found.result)
 
 
-def _update(task: _Lookup) -> None:
+def _update(task: Lookup) -> None:
     """Merge updates into the rows of the result that indices name; other rows stay unchanged."""
     combiner = task.cells.body.combiner
     assert combiner is not None
@@ -251,7 +257,7 @@ def _update(task: _Lookup) -> None:
         found.result[named] = made
 
 
-def _order(task: _Lookup) -> tuple[int, ...]:
+def _order(task: Lookup) -> tuple[int, ...]:
     """The axes of the views: the varying ones, then the others."""
     rank = task.cells.result.ndim
     return (*task.varying, *(d for d in range(rank) if d not in task.varying))

@@ -27,10 +27,13 @@ from .elementwise import elementwise
 from .indices import HeldIndices, check_indices
 from .lookup import begin, lookup
 from .reduction import reduction
+from .related_product import related_product
 from .stamps import Stamp
 from .whole import whole
 
-Kind = Literal["elementwise", "contraction", "reduction", "lookup", "whole", "combined"]
+Kind = Literal[
+    *("elementwise", "contraction", "reduction", "lookup", "related_product", "whole", "combined")
+]
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ CODELETS: dict[Kind, Codelet] = {
     "contraction": contraction,
     "reduction": reduction,
     "lookup": lookup,
+    "related_product": related_product,
     "whole": whole,
     "combined": combined,
 }
@@ -68,7 +72,7 @@ def kind_of(body: Body, relations: int = 0) -> Kind:
         relations: those of its space.
     """
     if relations:
-        return "lookup"
+        return "related_product" if body.sums_products else "lookup"
     if body.along is not None:
         return "whole"
     if body.member_kinds:

@@ -6,7 +6,7 @@ The planner and the price of a program both use these functions, so each codelet
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -22,6 +22,7 @@ from ...ir.support.number_kinds import is_floating
 from ..codelets.combiners import NUMERICS
 from ..target import Target
 from . import cost
+from .block_products import block_product_cycles
 from .contractions.contraction import Contraction
 from .contractions.methods import contraction_cycles, methods_of
 from .workload import Workload, partials_dtype, roles
@@ -126,7 +127,8 @@ def _turn_cycles(
         core, methods = _turn_cycles(work.unchained, shares, threads, method)
         return core + chain_cycles(work, outputs), methods
     if space.relations:
-        return _lookup_cycles(work, shares, threads), np.full(len(shares), "")
+        price = _related_product_cycles if body.sums_products else _lookup_cycles
+        return price(work, shares, threads), np.full(len(shares), "")
     if body.along is not None:
         return _along_cycles(work, shares, threads), np.full(len(shares), "")
     if body.member_kinds:
@@ -183,6 +185,39 @@ def _lookup_cycles(work: Workload, shares: Integers, threads: Integers) -> Float
     # Rows that no index names are filled with the identity.
     filled = cost.fill_cycles(outputs * work.result.itemsize, work.target)
     return np.asarray(cycles + np.where(merges | (share < 1), filled, 0), np.float64)
+
+
+def _related_product_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
+    """The cycles of a sum of products at related points, distributed as the workload states.
+
+    The first operand has a block at each point, and the second one dense rows.
+    """
+    space = work.structure.space
+    rows = {d for relation in space.relations for d, _ in relation.axis.terms}
+    named = {d for r in space.relations for d in space.operands[r.operand].dims()}
+    first, second = (access.dims() for access in space.operands[:2])
+    kept = frozenset(space.of_kind("parallel"))
+    share = np.ones(len(shares))
+    for relation in space.relations:
+        reached = elements(shares, tuple(d for d, _ in relation.axis.terms))
+        share *= np.minimum(reached / max(relation.axis.size, 1), 1.0)
+    indices = elements(shares, tuple(sorted(named - rows)))
+    here = share if work.lookups == "spread" else 1.0
+    blocks = np.ceil(indices * here).astype(np.int64)
+
+    def size(dims: Iterable[int]) -> Integers:
+        return elements(shares, tuple(sorted(set(dims) - rows - named)))
+
+    high, across = size(first & kept), size(set(range(len(space.dims))) - kept)
+    columns = size((second & kept) - first) * threads
+    present = np.minimum(elements(shares, tuple(sorted(rows & kept))), blocks)
+    cycles = block_product_cycles(
+        blocks, present, (high, across), columns, work.operand.name, work.target
+    )
+    missed = -(-(indices - blocks) // work.target.workers) * work.target.workers
+    outputs = elements(shares, space.of_kind("parallel")) * threads
+    filled = cost.fill_cycles(outputs * work.result.itemsize, work.target)
+    return cycles + missed * work.target.lookup.missed_cycles + filled
 
 
 def _along_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:

@@ -5,8 +5,8 @@ Wanted indices are looked up in sorted arrays. No code is shared with the codele
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -55,6 +55,12 @@ class MeetingPoints:
             return np.full(full, fill)
         points = tensor[tuple(index)].reshape(full)
         return np.where(missing, fill, points) if missing.any() else points
+
+    def parts(self, most: int) -> Iterator[MeetingPoints]:
+        """The same points in parts of at most `most` listed points, at least one part."""
+        for start in range(0, max(self.count, 1), most):
+            at = {d: index[start : start + most] for d, index in self.at.items()}
+            yield replace(self, at=at, count=min(most, self.count - start))
 
     def _along(self, d: int) -> Indices:
         rank = 1 + len(self.free)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .gather import Array
-from .meeting_points import meeting_points
+from .meeting_points import MeetingPoints, meeting_points
 from .parts import MERGE, Parts, as_bits, errors_to_merge
 from .roles import Roles
+
+MOST_POINTS = 1 << 22
+"""The most points that are merged at once, so that the memory they take stays small."""
 
 
 def begin_with(roles: Roles, held: Array, parts: Parts) -> None:
@@ -33,8 +37,18 @@ def merge_related_points(
     Args:
         indices: the operands of the relations.
     """
-    space, function = roles.space, roles.function
+    space = roles.space
     found = meeting_points(space, indices)
+    each = prod(space.dims[d].size for d in found.free)
+    for some in found.parts(max(MOST_POINTS // max(each, 1), 1)):
+        _merge_points(roles, operands, some, parts)
+
+
+def _merge_points(
+    roles: Roles, operands: Sequence[Array], found: MeetingPoints, parts: Parts
+) -> None:
+    """Merge some of the points at which all relations hold."""
+    space, function = roles.space, roles.function
     reads = tuple(
         found.read(array, access).astype(as_type, copy=False)
         for array, access, as_type in zip(operands, space.operands, roles.read_as, strict=False)

@@ -117,8 +117,19 @@ class Roles:
 
     @cached_property
     def terms(self) -> int:
-        """The number of values merged into each result."""
-        return prod(self.space.dims[d].size for d in self.reduced) + self.updates
+        """The most values that are merged into each result.
+
+        For each index, one point of a dimension that must equal it counts.
+        """
+        at_an_index = {
+            d
+            for relation in self.space.relations
+            for axis in (relation.axis,)
+            if axis.divisor == 1 and axis.outside in ("none", "fill") and len(axis.terms) == 1
+            for d, _ in axis.terms
+        }
+        counted = [d for d in self.reduced if d not in at_an_index]
+        return prod(self.space.dims[d].size for d in counted) + self.updates
 
     @cached_property
     def whole(self) -> Box:

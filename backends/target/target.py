@@ -31,6 +31,7 @@ from ..facts import (
     PUBLISHED,
     UNITS,
     Amp,
+    Blocks,
     Code,
     ConvUnits,
     Copy,
@@ -112,6 +113,7 @@ class Target:
     reduction: Reduction = field(default=Reduction())
     lookup: Lookup = field(default=Lookup())
     sorting: Sorting = field(default=Sorting())
+    blocks: Blocks = field(default=Blocks())
     copy: Copy = field(default=Copy())
     rounding: Rounding = field(default=Rounding())
     host: Host = field(default=Host())

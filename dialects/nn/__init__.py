@@ -27,6 +27,7 @@ from .base import (
     values_of,
     wide_element,
 )
+from .block_matmul import BlockMatMulOp
 from .chain import ChainableOp, can_chain
 from .composite import (
     AveragePoolOp,
@@ -68,7 +69,7 @@ with deferred(__name__):
 STATE = (StateOp, LoadOp, StoreOp, ConstantOp)
 CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)
 REDUCTIONS = (PoolOp, ReduceOp, SummarizeOp, SummarizeWindowsOp)
-INDEXED = (GatherOp, GatherAlongOp, ScatterOp, ScatterAlongOp, UpdateOp)
+INDEXED = (GatherOp, GatherAlongOp, ScatterOp, ScatterAlongOp, UpdateOp, BlockMatMulOp)
 MOVEMENTS = (TransposeOp, ConcatOp, SliceOp, ResampleOp, PadOp, ExpandOp)
 SEQUENCES = (ScanOp, SortOp, SortIndicesOp)
 REINTERPRETATIONS = (ReshapeOp,)
@@ -113,6 +114,7 @@ __all__ = [
     "At",
     "AveragePoolOp",
     "BatchNormOp",
+    "BlockMatMulOp",
     "ChainableOp",
     "CombiningOp",
     "CompositeOp",

@@ -245,6 +245,18 @@ CASES = [
     (nn.ComputeOp, [MATRIX, MATRIX], columns_of_less, t(5, 4, of=i1)),
     (nn.IotaOp, [], lambda: nn.IotaOp(t(4, 5, of=i64), [0, -2], 7), t(4, 5, of=i64)),
     (
+        nn.BlockMatMulOp,
+        [t(6, 4, 8), t(16, 5), t(6, of=i32), t(6, of=i32)],
+        lambda v, x, i, j: nn.BlockMatMulOp(v, x, i, j, 12),
+        t(12, 5),
+    ),
+    (
+        nn.BlockMatMulOp,
+        [t(6, 4, 8), t(2, 3, 12), t(6, of=i64), t(6, of=i64)],
+        lambda v, x, i, j: nn.BlockMatMulOp(v, x, i, j, 16, transposed=True, dense_last=True),
+        t(2, 3, 16),
+    ),
+    (
         nn.UpdateOp,
         [t(2, 5), t(2, 1, of=i32), MATRIX],
         lambda a, i, x: nn.UpdateOp(a, i, x, "last", 0),

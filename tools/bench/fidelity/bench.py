@@ -13,12 +13,13 @@ from ...views.progress import progress
 from ...views.terminal import console
 from ..named import names_in
 from .cases import Network
+from .measured import Skipped
 from .pods.price import Priced, price_row
 from .pods.report import left_out, pods_figures, pods_table
 from .pods.rows import PODS, Row, is_of_pods, read_pods
-from .predict import by_family, predictions
-from .report import family_table, figures, row_table, skipped_table
-from .rows import CALIBRATION, NETWORKS, Skipped, read_rows
+from .predict import by_family, predictions, same_decisions
+from .report import decisions_line, family_table, figures, row_table, skipped_table
+from .rows import CALIBRATION, NETWORKS, SPEED_UPS, read_rows
 from .units import Unclear
 
 
@@ -49,6 +50,9 @@ def fidelity(
     if csv is not None and networks is not None:
         raise InputError("both --csv and --networks name measurements; need one of them")
     measurements, skipped = read_rows(source)
+    if csv is None and networks is None:
+        further = read_rows(SPEED_UPS)
+        measurements, skipped = measurements + further[0], skipped + further[1]
     if networks is not None:
         by_name = [(m.case.name, m) for m in measurements if isinstance(m.case, Network)]
         on_pods = read_pods(PODS)
@@ -71,11 +75,14 @@ def fidelity(
     if rows and found:
         show.print(row_table(found))
     show.print(family_table(families))
+    same, told = same_decisions(found)
+    if told:
+        show.print(decisions_line(same, told), highlight=False)
     if skipped or unpriced:
         show.print(skipped_table([*skipped, *unpriced]))
     if report is not None:
         with whole_file(report) as stream:
-            stream.write(json.dumps(figures(families), indent=2).encode() + b"\n")
+            stream.write(json.dumps(figures(families, (same, told)), indent=2).encode() + b"\n")
 
 
 def _is_of_pods(path: Path) -> bool:

@@ -195,6 +195,18 @@ class SparseProduct:
 
 
 @dataclass(frozen=True)
+class SpeedUp:
+    """How many times as long the dense product takes as a sparse one of the same sizes."""
+
+    product: SparseProduct
+
+    @property
+    def operations(self) -> float:
+        """None, as a ratio counts none."""
+        return 0.0
+
+
+@dataclass(frozen=True)
 class Network:
     """A run of a whole network.
 
@@ -216,7 +228,17 @@ class Network:
         return 0.0
 
 
-Case = Vertex | Elementwise | Triad | Product | Convolution | Stencil | SparseProduct | Network
+Case = (
+    Vertex
+    | Elementwise
+    | Triad
+    | Product
+    | Convolution
+    | Stencil
+    | SparseProduct
+    | SpeedUp
+    | Network
+)
 
 ON_CHIPS = ("bsp", "stencil")
 """The families of which measurements on several chips are priced."""

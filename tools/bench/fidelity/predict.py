@@ -20,11 +20,12 @@ from .cases import (
     Network,
     Product,
     SparseProduct,
+    SpeedUp,
     Stencil,
     Triad,
     Vertex,
 )
-from .rows import Measurement, Skipped
+from .measured import Measurement, Skipped
 from .units import Unclear
 
 PREDICT: Mapping[type[Case], Callable[[Any, Target], dict[str, float]]] = {
@@ -35,9 +36,11 @@ PREDICT: Mapping[type[Case], Callable[[Any, Target], dict[str, float]]] = {
     Convolution: planned.convolution,
     Stencil: stencil.predicted,
     SparseProduct: sparse.product,
+    SpeedUp: sparse.speed_up,
     Network: network.network,
 }
-"""The function that predicts each kind of case: cycles by phase, from the case and the target."""
+"""The function that predicts each kind of case from the case and the target: cycles by phase, or a
+speed-up."""
 
 LEFT_OUT: Mapping[type[Case], Callable[[Any, Target], dict[str, float]]] = {Network: network.host}
 """The function that prices what the prediction of a kind of case leaves out, in the same form."""
@@ -132,6 +135,24 @@ class Statistics:
         p90 = float(np.percentile(sizes, 90, method="higher"))
         median = float(np.median(sizes))
         return Statistics(len(errors), median, p90, float(sizes.max()))
+
+
+NEAR_ONE = (0.9, 1.1)
+"""Speed-ups that are no decision between a sparse and a dense product."""
+
+
+def same_decisions(found: Sequence[Prediction]) -> tuple[int, int]:
+    """In how many rows of speed-ups the faster product is predicted to be faster, and of how many.
+
+    Rows whose measured speed-up is near one are left out.
+    """
+    low, high = NEAR_ONE
+    told = [
+        (each.cycles > 1) == (each.measurement.cycles > 1)
+        for each in found
+        if isinstance(each.measurement.case, SpeedUp) and not low <= each.measurement.cycles <= high
+    ]
+    return sum(told), len(told)
 
 
 def by_family(found: Sequence[Prediction]) -> dict[str, tuple[Statistics, Statistics]]:

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
+from .measured import Skipped
 from .predict import Prediction, Statistics
-from .rows import Skipped
+
+MOST_RATIO = 20
+"""Numbers below this are printed with two decimals."""
 
 Families = Mapping[str, tuple[Statistics, Statistics]]
 
@@ -43,13 +46,21 @@ def row_table(found: Sequence[Prediction]) -> Table:
         table.add_row(
             measured.name,
             measured.family,
-            f"{measured.cycles:,.0f}",
-            f"{each.cycles:,.0f}",
+            _number(measured.cycles),
+            _number(each.cycles),
             _percent(each.error, signed=True),
             _percent(each.error_without, signed=True),
             _cycles(each.phases) + (f", without {_cycles(each.left_out)}" if each.left_out else ""),
         )
     return table
+
+
+def decisions_line(same: int, rows: int) -> str:
+    """A sentence about the rows in which the faster product is predicted to be faster."""
+    return (
+        f"spmm: {same} of {rows} rows whose speed-up is not near 1 are predicted on the right side "
+        f"of it ({100 * same / rows:.1f} %)"
+    )
 
 
 def skipped_table(skipped: Sequence[Skipped]) -> Table:
@@ -63,10 +74,17 @@ def skipped_table(skipped: Sequence[Skipped]) -> Table:
     return table
 
 
-def figures(families: Families) -> dict[str, dict[str, float]]:
-    """The figures for JSON: errors with the fitted constants as fractions, by family."""
+def figures(families: Families, decisions: tuple[int, int]) -> dict[str, dict[str, float]]:
+    """The figures for JSON: errors with the fitted constants as fractions, by family.
+
+    Args:
+        decisions: in how many rows of speed-ups the faster product is predicted to be faster, and
+            of how many rows that can be said.
+    """
+    same, told = decisions
     return {
-        family: {
+        family: ({"right_side": same / told} if family == "spmm" and told else {})
+        | {
             "rows": calibrated.rows,
             "median": calibrated.median,
             "p90": calibrated.p90,
@@ -77,7 +95,12 @@ def figures(families: Families) -> dict[str, dict[str, float]]:
 
 
 def _cycles(phases: Mapping[str, float]) -> str:
-    return " ".join(f"{name} {cycles:,.0f}" for name, cycles in phases.items())
+    return " ".join(f"{name} {_number(cycles)}" for name, cycles in phases.items())
+
+
+def _number(value: float) -> str:
+    """Whole cycles, or a ratio."""
+    return f"{value:,.0f}" if value >= MOST_RATIO else f"{value:.2f}"
 
 
 def _percent(error: float, *, signed: bool = False) -> str:

@@ -1,7 +1,8 @@
 """Reads the rows of a measurement file as cases that abele can price.
 
-The columns are those of calibration.csv. A prediction depends only on the work that was done, its
-kind and types, the number of tiles and the clock: never on an id, a device or a source.
+The columns are those of calibration.csv, or of popsparse.csv. A prediction depends only on the work
+that was done, its kind and types, the number of tiles and the clock: never on an id, a device or a
+source.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from ....backends.target.presets import CHIP_OF
 from ....dialects.scalar_functions import FUNCTIONS
 from ....ir.support.errors import InputError
 from ...importers.light_networks import light_names
-from . import units
+from . import speed_ups, units
 from .cases import (
     ACROSS,
     ON_CHIPS,
@@ -33,6 +34,7 @@ from .cases import (
     Triad,
     Vertex,
 )
+from .measured import Measurement, Skipped
 from .units import Unclear
 
 CALIBRATION = Path(__file__).with_name("calibration.csv")
@@ -41,37 +43,11 @@ CALIBRATION = Path(__file__).with_name("calibration.csv")
 NETWORKS = Path(__file__).with_name("networks.csv")
 """Measurements of whole networks, whose prediction takes longer. Each row names its source."""
 
+SPEED_UPS = Path(__file__).with_name("popsparse.csv")
+"""A part of the published speed-ups of sparse products on a Bow (arXiv 2303.16999)."""
+
 COLUMNS = ("op", "shape", "dtype", "quantity", "value", "unit")
-"""The columns that a file must have. It may have others."""
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """A row that can be priced.
-
-    Attributes:
-        name: its id, for tables.
-        cycles: measured for one step.
-    """
-
-    name: str
-    family: str
-    case: Case
-    target: Target
-    cycles: float
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A row that cannot be priced.
-
-    Attributes:
-        family: "" if it is unknown.
-    """
-
-    name: str
-    family: str
-    reason: str
+"""The columns that a file must have. It may have others. A file of speed-ups has its own."""
 
 
 def read_rows(path: Path) -> tuple[list[Measurement], list[Skipped]]:
@@ -83,14 +59,17 @@ def read_rows(path: Path) -> tuple[list[Measurement], list[Skipped]]:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream)
             names = reader.fieldnames or ()
+            of_speed_ups = tuple(names) == speed_ups.COLUMNS
             missing = [name for name in COLUMNS if name not in names]
-            if missing:
+            if missing and not of_speed_ups:
                 raise InputError(f"{path}: no column {missing[0]!r}; need {', '.join(COLUMNS)}")
             table = [{k: v or "" for k, v in row.items() if isinstance(k, str)} for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     if not table:
         raise InputError(f"{path}: no rows; need one below the names of columns")
+    if of_speed_ups:
+        return speed_ups.read_speed_ups(table)
     found: list[Measurement] = []
     skipped: list[Skipped] = []
     before = ""
