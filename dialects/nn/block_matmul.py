@@ -119,10 +119,13 @@ class BlockMatMulOp(ChainableOp):
             raise Unmet("a dense operand of rank 0; need one axis or more", "dense")
         if m < 0:
             raise Unmet(f"size {m}; need 0 or more", "size")
-        for name, indices in (("rows", self.rows), ("columns", self.columns)):
+        result = same_element(self.values, self.dense)
+        named = (("rows", self.rows), ("columns", self.columns))
+        for name, indices in named:
             element = element_of(indices)
             if not isinstance(element, IntegerType) or element.width.data < 8:
                 raise Unmet(f"{name} of {element}; need integers of 8 bits or more", name)
+        for name, indices in named:
             if shape_of(indices) != values[:1]:
                 raise Unmet(
                     f"{name} of shape {list(shape_of(indices))}; need one for each of the "
@@ -137,7 +140,7 @@ class BlockMatMulOp(ChainableOp):
                 raise Unmet(f"{values[0]} blocks of a matrix without {what}; need none", name)
         other = self.columns_shape
         shape = (*other, m) if self.dense_last is not None else (m, *other)
-        return tensor(shape, same_element(self.values, self.dense))
+        return tensor(shape, result)
 
     @classmethod
     def sample(

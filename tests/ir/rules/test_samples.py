@@ -15,9 +15,9 @@ from abele.ir.rules.samples import TRIES, Sample, Sampler, samples
 
 from .some_rules import VOCABULARY, rules_of
 
-LEFT_OUT = {nn.StateOp, nn.LoadOp, nn.StoreOp, nn.ComputeOp}
-"""Operations that need a symbol which a module defines, and one whose space cannot be drawn by
-itself: ComputeOp.sample draws it together with the operands."""
+LEFT_OUT = {nn.StateOp, nn.LoadOp, nn.StoreOp, nn.ComputeOp, nn.BlockMatMulOp}
+"""Operations that need a symbol which a module defines, and two whose operands and attributes fit
+each other only if they are drawn together, which their `sample` does."""
 
 MADE = sorted({*nn.NN.operations} - LEFT_OUT, key=lambda cls: cls.name)
 
