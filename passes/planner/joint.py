@@ -104,19 +104,22 @@ def _families(graph: PlanningGraph) -> list[_Family]:
     members: dict[int, list[int]] = {}
     for slot in range(len(graph.itemsizes)):
         members.setdefault(alike[slot], []).append(slot)
+    touching: dict[int, list[Operator]] = {}
+    copying: dict[int, list[Relayout]] = {}
+    for node in graph.nodes:
+        if isinstance(node, Relayout):
+            copying.setdefault(alike[node.destination], []).append(node)
+            continue
+        for family in dict.fromkeys(alike[s] for s in (*_slots(node).values(), *node.results)):
+            touching.setdefault(family, []).append(node)
     found: list[_Family] = []
-    for slots in members.values():
+    for family, slots in members.items():
         changing = [slot for slot in slots if slot in stored and slot in homes]
         placed = changing or [slot for slot in slots if slot in shared]
         if not placed or any(slot in graph.fixed for slot in slots):
             continue
         home = min(placed, key=lambda slot: position[homes[slot]])
-        own = frozenset(slots)
-        nodes = [
-            node
-            for node in graph.operators
-            if not own.isdisjoint((*_slots(node).values(), *node.results))
-        ]
+        own, nodes = frozenset(slots), touching[family]
         first = homes[home]
         k = next(i for i, slot in first.homes.items() if slot == home)
         if k >= first.problem.structure.own_operands:
@@ -126,8 +129,7 @@ def _families(graph: PlanningGraph) -> list[_Family]:
             continue
         if first is not nodes[0] or size < SMALLEST or any(n.given or n.times != 1 for n in nodes):
             continue
-        copies = tuple(n for n in graph.nodes if isinstance(n, Relayout) and n.destination in own)
-        others = tuple(nodes[1:])
+        copies, others = tuple(copying.get(family, ())), tuple(nodes[1:])
         found.append(_Family(home, own, first, others, copies, changes=bool(changing)))
     return found
 

@@ -100,7 +100,7 @@ class _State:
 
     Attributes:
         price: their cycles plus the price of their resident bytes.
-        layouts: of the decided slots that are still to be read.
+        layouts: of the decided slots that are still to be read, where states differ.
         resident: bytes on each tile.
         last: the state before the last operator, that operator, its option and the layouts of its
             operands.
@@ -125,6 +125,9 @@ class Chooser:
         states: the number of states kept after every operator.
         moves: whether an operator that keeps weights may move to emptier tiles.
         in_time: whether plans of several steps are searched where no plan of one step fits.
+        read_last: by node, the slots that no later node reads or writes.
+        agreed: the layouts of the decided slots that are still to be read, where all states agree.
+            Most slots wait through many nodes, so a node does not look at these.
     """
 
     graph: PlanningGraph
@@ -138,9 +141,14 @@ class Chooser:
     moves: bool = True
     in_time: bool = True
     uses: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    read_last: dict[int, list[int]] = field(init=False)
+    agreed: dict[int, Layout] = field(init=False)
 
     def __post_init__(self) -> None:
         self.uses = self.graph.uses()
+        self.agreed, self.read_last = {}, {}
+        for slot, nodes in self.uses.items():
+            self.read_last.setdefault(nodes[-1], []).append(slot)
 
     def one_by_one(self) -> Decided:
         """The best plan of each operator alone, given the layouts of its operands."""
@@ -155,6 +163,7 @@ class Chooser:
         return self._run(self.states, self.states)
 
     def _run(self, most_states: int, most_options: int) -> Decided:
+        self.agreed = {}
         states = [_State(0.0, 0.0, {}, self.resident)]
         for i, node in enumerate(self.graph.nodes):
             if isinstance(node, Relayout):
@@ -169,7 +178,7 @@ class Chooser:
     # One node
 
     def _layout(self, state: _State, slot: int) -> Layout:
-        return self.graph.fixed.get(slot) or state.layouts[slot]
+        return self.graph.fixed.get(slot) or state.layouts.get(slot) or self.agreed[slot]
 
     def _moved(self, state: _State, node: Relayout) -> _State:
         source, wanted = (
@@ -332,7 +341,21 @@ class Chooser:
             found.setdefault(tuple(layouts.items()), state)
             if len(found) == most:
                 break
-        return list(found.values())
+        kept = list(found.values())
+        self._agree(kept, node)
+        return kept
+
+    def _agree(self, states: Sequence[_State], node: int) -> None:
+        """Move the layouts in which all states agree from the states to `agreed`, and forget those
+        of slots that no node after this one reads."""
+        for slot in self.read_last.get(node, ()):
+            self.agreed.pop(slot, None)
+        first, *others = states
+        for slot, layout in [*first.layouts.items()]:
+            if all(layout == other.layouts[slot] for other in others):
+                self.agreed[slot] = layout
+                for state in states:
+                    del state.layouts[slot]
 
     def _is_read(self, slot: int, node: int) -> bool:
         """Whether a node after this one reads or writes a slot."""

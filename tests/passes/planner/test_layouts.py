@@ -171,6 +171,30 @@ def test_no_more_states_are_kept_than_allowed(monkeypatch: pytest.MonkeyPatch):
     assert max(kept) <= layouts.STATES
 
 
+def test_a_node_does_not_look_at_values_that_wait(monkeypatch: pytest.MonkeyPatch):
+    """Where one state is kept, work grows with the nodes, however many values are still to be
+    read."""
+    own = Chooser._is_read
+    looked: list[int] = []
+
+    def counted(self: Chooser, slot: int, node: int) -> bool:
+        looked.append(slot)
+        return own(self, slot, node)
+
+    monkeypatch.setattr(Chooser, "_is_read", counted)
+
+    def looks(values: int) -> int:
+        net = Net(16, 16)
+        waiting = [net.relu() for _ in range(values)]
+        for each in waiting:
+            net.value = net.block_add(nn.AddOp(net.value, each))
+        looked.clear()
+        chooser_of(net.module(), resolve_target("tiny:8")).one_by_one()
+        return len(looked)
+
+    assert looks(24) < 2.5 * looks(12)
+
+
 def test_a_higher_price_per_byte_leaves_fewer_bytes_resident():
     target = resolve_target("tiny:16")
     net = Net(16, 64)
