@@ -24,6 +24,7 @@ from ...ir.geometry.grid import Cut
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import Space
 from ...ir.support.arrays import Integers
+from ..replicas.gathers import cycles_in_rounds, gather_of
 from .traffic import shifts, traffic
 
 LINKS_OF_A_CHIP = 2
@@ -39,24 +40,36 @@ def crossing_cycles(
 ) -> int:
     """The cycles until all operands have crossed the links of their chips, with the longer sync.
 
-    0 if nothing crosses.
+    0 if nothing crosses. An operand that all chips gather in rounds crosses before the others.
 
     Args:
         operands: for each the present layout, the wanted one, bytes of an element, and the space
             of the movement that it passes through, or None.
     """
     moved: Integers | None = None
+    rounds = 0
     for source, wanted, itemsize, move in operands:
+        before = 0 if move is not None else _in_rounds(source, wanted, itemsize, target)
+        rounds += before
+        if before:
+            continue
         crossing = _crossing(source, wanted, move, target)
         if len(crossing.pairs):
             moved = np.zeros(target.chips**2, np.int64) if moved is None else moved
             moved[crossing.pairs] += crossing.elements * itemsize
     if moved is None:
-        return 0
+        return rounds
     pairs = np.flatnonzero(moved)
     seconds = routes_of(target.links).longest_seconds(pairs, moved[pairs])
     seconds += target.links.first_word_seconds()
-    return ceil(seconds * target.clock_hz) + _longer_sync(target)
+    return rounds + ceil(seconds * target.clock_hz) + _longer_sync(target)
+
+
+@lru_cache(maxsize=4096)
+def _in_rounds(source: Layout, wanted: Layout, itemsize: int, target: Target) -> int:
+    """The cycles in which all chips gather an operand in rounds; 0 if it comes otherwise."""
+    gather = gather_of(source, wanted, target)
+    return (gather and cycles_in_rounds(gather, itemsize, target)) or 0
 
 
 def least_crossing_cycles(received: _Number, target: Target) -> _Number:

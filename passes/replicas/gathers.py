@@ -9,6 +9,7 @@ rounds as there are chips, all have everything. This is the way `middle` of `rou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -114,12 +115,18 @@ def pays(gather: Gather, itemsize: int, target: Target) -> bool:
     Args:
         itemsize: bytes of an element.
     """
+    return cycles_in_rounds(gather, itemsize, target) is not None
+
+
+@lru_cache(maxsize=1024)
+def cycles_in_rounds(gather: Gather, itemsize: int, target: Target) -> int | None:
+    """The cycles of a gather in rounds; None if rounds do not pay."""
     held = gather.whole.block_elements * itemsize
     if gather.stacked.block_elements * itemsize + held > target.usable_bytes_per_tile * SHARE:
-        return False
+        return None
     part = prod(gather.part) * itemsize
     at_once, in_rounds = (
         load_of(method, part, gather.chips, target).cycles for method in (DIRECT, MIDDLE)
     )
-    local = LOCAL_COPIES * (int(cost.copy_cycles(held, target)) + cost.sync_cycles(target))
-    return in_rounds + local < at_once
+    in_rounds += LOCAL_COPIES * (int(cost.copy_cycles(held, target)) + cost.sync_cycles(target))
+    return in_rounds if in_rounds < at_once else None

@@ -9,10 +9,14 @@ import pytest
 from abele.backends.fabrics.traffic import Carried, Traffic
 from abele.backends.target import Target, resolve_target
 from abele.dialects.abele import Plan
-from abele.ir.geometry.layout import Layout, linear_layout
+from abele.ir.geometry.grid import Cut
+from abele.ir.geometry.layout import Layout, canonical, linear_layout
+from abele.ir.geometry.space import identity_map
 from abele.passes.planner.crossing import crossing_cycles, on_chips
 from abele.passes.planner.traffic import traffic
 from abele.passes.plans.derive import operand_layouts, result_layout
+from abele.passes.replicas.gathers import cycles_in_rounds, gather_of
+from abele.passes.replicas.rounds import load_of
 
 from .some_operators import add, conv, matmul
 
@@ -119,3 +123,20 @@ def test_the_estimate_is_the_price_where_parts_are_equal():
     exact = FOUR.links.waiting_cycles(moved, FOUR.tiles, FOUR.clock_hz)
     longer = ceil(FOUR.links.meeting_seconds() * FOUR.clock_hz)
     assert cycles(rows, columns, FOUR) == int(np.max(exact)) + longer
+
+
+def test_a_gather_crosses_in_rounds_where_the_compiler_would_take_them():
+    """Chips share the rows of a weight, and each wants the whole."""
+    target = resolve_target("bow-pod16")
+    tiles, access = target.tiles_per_chip, identity_map((1, 2), (1024, 1024))
+    grids = (
+        (Cut(1), Cut(1024, 16, chips=16), Cut(1024, 64)),
+        (Cut(16, 16, chips=16), Cut(1024), Cut(1024, 64)),
+    )
+    rows, whole = (canonical(Layout(grid, access, apart=tiles)) for grid in grids)
+    gather = gather_of(rows, whole, target)
+    assert gather is not None
+    found = cycles(rows, whole, target)
+    assert found == cycles_in_rounds(gather, 4, target)
+    assert found < load_of("direct", 64 * 1024 * 4, 16, target).cycles
+    assert crossing_cycles(((rows, whole, 4, None),) * 2, target) == 2 * found
