@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
+from xdsl.dialects.func import CallOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from ..backends.codelets.conversion import Array, converted
@@ -18,7 +19,7 @@ from ..backends.reference import (
     structure_value,
     tensor_kind,
 )
-from ..dialects import nn
+from ..dialects import control, nn
 from ..dialects.levels import NN
 from ..dialects.settable import changing_states
 from ..dialects.structured import Movement, Reinterpretation, Structure, Structured
@@ -56,6 +57,10 @@ MOST_BYTES = 1 << 48
 """Bytes up to which NumPy describes an array that repeats one element."""
 
 
+HANDING_ON = (CallOp, ReturnOp, control.RepeatOp, control.WhileOp, control.YieldOp)
+"""Operations that copy what they take."""
+
+
 @dataclass(frozen=True)
 class FoldConstants(ModulePass):
     """Replace operations on constants by constants. nn -> nn.
@@ -64,10 +69,12 @@ class FoldConstants(ModulePass):
     to counts as a constant, but its load stays a load. An operation whose results would be more
     than 4 times as large as its operands, and larger than 64 KiB, is left to the machine, unless
     all elements of its result are equal: the host stores one of them, and the tiles keep the result
-    like a weight. A constant of integers that grow evenly along each axis becomes an nn.iota if
-    only elementwise functions read it, because they compute such numbers themselves. So do sums and
-    differences of such constants. An operation with an index out of range stays, and faults in the
-    run. An operation of more than 2^32 points stays too, because folding it would take too long.
+    like a weight. If only loops, calls and returns take that result, they would copy it, so it
+    becomes an nn.expand of one element. A constant of integers that grow evenly along each axis
+    becomes an nn.iota if only elementwise functions read it, because they compute such numbers
+    themselves. So do sums and differences of such constants. An operation with an index out of
+    range stays, and faults in the run. An operation of more than 2^32 points stays too, because
+    folding it would take too long.
     """
 
     name = "fold-constants"
@@ -91,6 +98,9 @@ class FoldConstants(ModulePass):
             elif is_evaluable(each) and all(v in known for v in each.operands):
                 operands = [known[v] for v in each.operands]
                 one = _of_one_number(each, operands)
+                if isinstance(each, nn.ExpandOp) and operands[0].size == 1:
+                    if one is not None and _is_handed_on(each.results[0], one):
+                        continue
                 if one is None and (_grows(each, operands) or _takes_long(each)):
                     counts.add(each)
                     continue
@@ -140,6 +150,12 @@ def _grows(op: Operation, operands: Sequence[Array]) -> bool:
     """Whether the results are far larger than the operands, by their types."""
     bytes_made = sum(_bytes(result) for result in op.results)
     return bytes_made > max(MAX_GROWTH * sum(a.nbytes for a in operands), MAX_FREE_BYTES)
+
+
+def _is_handed_on(value: SSAValue, array: Array) -> bool:
+    """Whether a large value that repeats one element is copied to wherever it is read."""
+    large = array.nbytes > MAX_FREE_BYTES and repeats_one_element(array)
+    return large and all(isinstance(use.operation, HANDING_ON) for use in value.uses)
 
 
 def _takes_long(op: Operation) -> bool:
@@ -338,10 +354,17 @@ def _replace(op: Operation, known: dict[SSAValue, Array], ctx: Context) -> None:
             if result.first_use is None:
                 values.append(None)
                 continue
-            array = known[result]
+            array, shape = known[result], None
+            if _is_handed_on(result, array):
+                array, shape = np.array(array[(0,) * array.ndim]), array.shape
             blob = ctx.blobs.add(array) if isinstance(ctx, AbeleContext) else Blob(array)
             constant = nn.ConstantOp(blob)
             locate(constant, op)
             edit.insert(constant, InsertPoint.before(op))
             values.append(constant.result)
+            if shape is not None:
+                expanded = nn.ExpandOp(constant.result, shape)
+                locate(expanded, op)
+                edit.insert(expanded, InsertPoint.before(op))
+                values[-1] = expanded.results[0]
         edit.replace(op, values)

@@ -157,9 +157,46 @@ def test_a_tensor_of_one_number_is_folded_without_its_elements(
     module = folded(text, context(), half=np.full(1, 0.5, np.float32))
     (main,) = module.body.block.ops
     returned = main.body.block.last_op.operands[0].owner
+    if number is not None:
+        # What is only returned is copied, so no constant has to stay.
+        assert isinstance(returned, nn.ExpandOp)
+        returned = returned.operand.owner
+        assert returned.value.array == number
     assert isinstance(returned, nn.ConstantOp)
-    assert returned.value.data.is_splat == (number is not None)
-    assert number is None or returned.value.data.stored[0] == number
+    assert not returned.value.data.is_splat
+
+
+@pytest.mark.parametrize(
+    ("body", "constants"),
+    [
+        ("%3 = nn.add %x, %2 : (BIG, BIG) -> BIG", 1),
+        (
+            "%3 = control.repeat 3 (%2) : (BIG) -> (BIG) { ^bb0(%y: BIG): control.yield %y : BIG }",
+            0,
+        ),
+        ("%3 = func.call @other(%2) : (BIG) -> BIG", 0),
+    ],
+)
+def test_one_number_stays_a_constant_where_an_operator_reads_it(body: str, constants: int):
+    text = f"""
+    func.func @main(%x: BIG) -> BIG {{
+      %0 = nn.constant <[0.5] : tensor<f32>> : tensor<f32>
+      %1 = nn.expand %0 to [64, 1024] : (tensor<f32>) -> BIG
+      %2 = nn.neg %1 : (BIG) -> BIG
+      {body}
+      func.return %3 : BIG
+    }}
+    func.func @other(%x: BIG) -> BIG {{
+      func.return %x : BIG
+    }}""".replace("BIG", "tensor<64x1024xf32>")
+    module = folded(text, context())
+    large = [
+        op for op in module.walk() if isinstance(op, nn.ConstantOp) and op.value.array.size > 1
+    ]
+    assert len(large) == constants
+    again = module.clone()
+    FoldConstants().apply(context(), again)
+    assert str(again) == str(module)
 
 
 def test_one_number_scattered_to_one_row_is_no_splat():
