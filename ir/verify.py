@@ -15,6 +15,11 @@ from .xdsl.fields import operands_of, successors_of
 from .xdsl.verified_by_form import verify_if_changed
 from .xdsl.walk import operations
 
+FOUND = (VerifyException, ValueError, ArithmeticError, AttributeError, LookupError, TypeError)
+"""What verifiers raise. Those of xDSL's own dialects stumble over some of what they should refuse,
+and then raise the last four.
+"""
+
 
 class IllFormed(VerifyException):
     """An operation is not well formed.
@@ -95,7 +100,7 @@ def _verify_operations(module: ModuleOp) -> None:
         return
     try:
         module.verify()
-    except (VerifyException, ValueError) as error:
+    except FOUND as error:
         problem: Exception = error
     else:
         return
@@ -103,13 +108,22 @@ def _verify_operations(module: ModuleOp) -> None:
     for op in module.walk(region_first=True):
         try:
             op.verify(verify_nested_ops=False)
-        except (VerifyException, ValueError) as error:
+        except FOUND as error:
             # If isolation is broken, the operation to blame is the nested one that breaks it.
             if op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
                 verify_dominance(module)
-            _fail(op, error)
+            _fail(op, _said(op, error))
     # No operation is wrong by itself: a block is empty, or has the wrong parent.
     _fail(module, problem)
+
+
+def _said(op: Operation, error: Exception) -> object:
+    """What is wrong with an operation. Raises the error if it shows a mistake of abele's own."""
+    if isinstance(error, VerifyException | ValueError):
+        return error
+    if not type(op).__module__.startswith("xdsl."):
+        raise error
+    return f"xDSL's check of it ends with {type(error).__name__}: {error}"
 
 
 def _passes_all_checks(op: Operation) -> bool:
@@ -135,7 +149,7 @@ def _passes_all_checks(op: Operation) -> bool:
                 each = each.next_op
     try:
         verify_if_changed(op)
-    except (VerifyException, ValueError):
+    except FOUND:
         return False
     return True
 

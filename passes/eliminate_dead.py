@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.ir import Operation
-from xdsl.traits import Pure
+from xdsl.traits import IsTerminator, Pure
 
 from ..dialects import control, nn
 from ..dialects.levels import NN
@@ -47,7 +47,8 @@ def _is_removable(op: Operation) -> bool:
     if isinstance(op, control.RepeatOp | control.IfOp):
         inner = (each for region in op.regions for each in region.walk())
         return all(isinstance(each, control.YieldOp) or _is_removable(each) for each in inner)
-    return isinstance(op, nn.LoadOp) or op.has_trait(Pure)
+    # The end of a block is pure in some dialects of MLIR, and the block needs it.
+    return isinstance(op, nn.LoadOp) or (op.has_trait(Pure) and not op.has_trait(IsTerminator))
 
 
 def _erase(op: Operation, source: Source) -> None:

@@ -80,7 +80,9 @@ class ToNn(ThoroughConversion):
         return self.add(op, op.name.rpartition(".")[2]).results[0]
 
     def number(self, value: float | bool | int, element: Attribute) -> SSAValue:
-        """A constant without axes."""
+        """A constant without axes. Raises Uncovered for an integer of more than 64 bits."""
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+            raise Uncovered("an integer has more than 64 bits")
         return self.emit(nn.ConstantOp(np.array(value).astype(numpy_dtype(element))))
 
     def filled(self, value: float | bool | int, type_: TensorType[Attribute]) -> SSAValue:

@@ -285,7 +285,10 @@ class _Body:
             return Read(self.new.value(value))
         assert isinstance(value, OpResult)
         if isinstance(op, linalg.ops.IndexOp):
-            return nn.Index(((self.scope.dims[op.dim.value.data], 1),))
+            loop, loops = op.dim.value.data, len(self.scope.dims)
+            if not 0 <= loop < loops:
+                raise Uncovered(f"index of loop {loop}; need 0..{loops - 1}")
+            return nn.Index(((self.scope.dims[loop], 1),))
         if isinstance(op, arith.ConstantOp):
             self.new.convert(op)
             if value in self.new.whole and isinstance(value.type, IndexType):

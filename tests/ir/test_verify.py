@@ -1,16 +1,19 @@
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import builtin, cf, func, test
-from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i32, i64
 from xdsl.dialects.test import TestOp, TestTermOp
 from xdsl.ir import Block, Region
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
+from abele.dialects import nn
 from abele.ir.legality import row
 from abele.ir.level import Level
 from abele.ir.provenance import named
-from abele.ir.verify import verify, verify_dominance
+from abele.ir.text import parse_module
+from abele.ir.verify import IllFormed, verify, verify_dominance
+from abele.tools.driver.context import new_context
 
 
 def parse(text: str, allow_unregistered: bool = False) -> ModuleOp:
@@ -192,3 +195,32 @@ def test_an_unregistered_operation_goes_by_its_own_name():
     verify(module, of("builtin other"))
     with pytest.raises(VerifyException, match=r"other.op is not legal here; legal: builtin"):
         verify(module, of("builtin"))
+
+
+def test_a_check_of_xdsl_that_stumbles_is_a_refusal():
+    text = """func.func @main(%x: tensor<4x3xf32>, %e: tensor<4xf32>) -> tensor<4xf32> {
+      %r = linalg.reduce ins(%x : tensor<4x3xf32>) outs(%e : tensor<4xf32>) dimensions = [1]
+      (%p: f32, %q: f32) { linalg.yield %p : f32 }
+      func.return %r : tensor<4xf32>
+    }"""
+    module = parse_module(text, new_context(), "model.mlir")
+    reduce = next(op for op in module.walk() if op.name == "linalg.reduce")
+    reduce.properties["dimensions"] = DenseArrayBase.from_list(i64, [7])
+    with pytest.raises(IllFormed, match=r"linalg.reduce at .*: xDSL's check of it ends with"):
+        verify(module)
+
+
+def test_a_check_of_abeles_own_that_stumbles_is_no_refusal(monkeypatch: pytest.MonkeyPatch):
+    module = parse_module(
+        "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+        "%r = nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>\nfunc.return %r : tensor<4xf32>\n}",
+        new_context(),
+        "model.mlir",
+    )
+
+    def stumbles(op: object) -> None:
+        raise KeyError("planted")
+
+    monkeypatch.setattr(nn.ReluOp, "verify_", stumbles)
+    with pytest.raises(KeyError, match="planted"):
+        verify(module)

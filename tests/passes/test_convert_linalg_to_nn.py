@@ -19,6 +19,7 @@ from abele.ir.errors import InputError
 from abele.ir.text import parse_module
 from abele.ir.verify import verify
 from abele.passes.convert_linalg_to_nn import ConvertLinalgToNn
+from abele.passes.eliminate_dead import EliminateDead
 from abele.tools import compile_model
 from abele.tools.driver.context import new_context
 
@@ -423,3 +424,46 @@ def test_sizes_that_are_not_known_are_refused():
     %r0 = tensor.cast %e : tensor<?xf32> to tensor<4xf32>"""
     with pytest.raises(InputError, match="an axis has no size; need static shapes"):
         run(function(["tensor<4xf32>", "index"], ["tensor<4xf32>"], body), np.zeros(4, F32))
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("%c = arith.constant 1" + "0" * 30 + " : index", "an integer has more than 64 bits"),
+        (
+            """%c = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types =
+            ["parallel"]} outs(%0 : tensor<4xf32>) {
+            ^bb0(%o: f32):
+              %i = linalg.index 3 : index
+              %j = arith.index_cast %i : index to i32
+              %y = arith.sitofp %j : i32 to f32
+              linalg.yield %y : f32
+            } -> tensor<4xf32>""",
+            "index of loop 3; need 0..0",
+        ),
+    ],
+)
+def test_numbers_that_nothing_has_are_refused(body: str, why: str):
+    text = function(["tensor<4xf32>"], ["tensor<4xf32>"], body).replace("%r0", "%0")
+    with pytest.raises(InputError, match=why):
+        run(text, np.zeros(4, F32))
+
+
+def test_a_text_that_breaks_a_rule_of_its_dialect_is_refused(tmp_path: Path):
+    path = tmp_path / "net.mlir"
+    body = """
+    %r0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%0 : tensor<4xf32>) outs(%0 : tensor<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      linalg.yield %a : f32
+    } -> tensor<4xf32>"""
+    path.write_text(function(["tensor<4xf32>"], ["tensor<4xf32>"], body))
+    with pytest.raises(InputError, match=r"net.mlir: linalg.generic at .*: "):
+        compile_model(path, target="tiny:4")
+
+
+def test_removing_what_is_dead_leaves_the_ends_of_blocks():
+    context = new_context()
+    module = parse_module(LAYER.read_text(), context, "layer.mlir")
+    EliminateDead().apply(context, module)
+    module.verify()

@@ -87,6 +87,14 @@ def fuzz_command(
             "--hostile", help="Give damaged and absurd inputs to all commands, and test no pass."
         ),
     ] = False,
+    read_only: Annotated[
+        bool,
+        typer.Option(
+            "--read-only",
+            help="Read each hostile model and lead it to nn, and run no command. This is many "
+            "times as fast.",
+        ),
+    ] = False,
     kind: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND", help="Hostile inputs of this kind. May be repeated."),
@@ -128,15 +136,22 @@ def fuzz_command(
             return
         if hostile:
             from_checkout(HOSTILE, "--hostile").damage_inputs(
-                context, tuple(kind or ()), seed, output, examples, seconds, jobs
+                context,
+                tuple(kind or ()),
+                seed,
+                output,
+                examples,
+                seconds,
+                jobs,
+                reads_only=read_only,
             )
             return
     # The kit takes a second to import; other commands need not wait for it.
     from ..testing.search import fuzz as fuzzing  # noqa: PLC0415
 
     with user_errors() as errors:
-        if kind or examples is not None:
-            raise InputError("--kind and --examples: need --hostile")
+        if kind or examples is not None or read_only:
+            raise InputError("--kind, --examples and --read-only: need --hostile")
         check_folder(output)
         registry = errors.load(load).passes
         checks = fuzzing.jobs(passes or (), registry, level, operator or (), decision or ())

@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from .uses import Use
 
 with deferred(__name__):
-    from ...dialects.levels import MIXED, has_dialects_of_users
+    from ...dialects.levels import has_dialects_of_users
     from ...dialects.mlir import has_mlir
     from ...ir.text import read_module
-    from ...ir.upstream import ModuleOp, VerifyException
-    from ...ir.verify import verify
-    from ...passes.convert_linalg_to_nn import ConvertLinalgToNn
+    from ...ir.upstream import ModuleOp
+    from .mlir_programs import lead_to_nn
     from .stablehlo.forms import is_stablehlo
 
 
@@ -43,11 +42,7 @@ def _read_text(model: str | os.PathLike[str], reading: Reading) -> ModuleOp:
         return STABLEHLO.read(model, reading)
     module = read_module(model, reading.context)
     if has_mlir(module) and not has_dialects_of_users(module):
-        try:
-            verify(module, MIXED)
-        except VerifyException as error:
-            raise InputError(f"{reading.place}: {error}") from None
-        ConvertLinalgToNn().apply(reading.context, module)
+        lead_to_nn(module, reading)
     return module
 
 

@@ -1,5 +1,6 @@
 """A deferred name stands for what it names, and its module is imported only then."""
 
+import ast
 import builtins
 import sys
 import threading
@@ -107,3 +108,34 @@ def test_other_modules_and_other_threads_import_as_always(package: Path):
     assert other["Fraction"] is Fraction
     assert late is not Fraction
     assert itself(late) is Fraction
+
+
+def _deferred_after_except(source: str) -> list[str]:
+    """The names of a module that are deferred and stand after `except`."""
+    tree = ast.parse(source)
+    blocks = [each for each in ast.walk(tree) if isinstance(each, ast.With)]
+    late = {
+        name.asname or name.name
+        for block in blocks
+        if ast.unparse(block.items[0].context_expr).startswith("deferred(")
+        for line in block.body
+        if isinstance(line, ast.ImportFrom)
+        for name in line.names
+    }
+    handlers = [each.type for each in ast.walk(tree) if isinstance(each, ast.ExceptHandler)]
+    caught = [each for handler in handlers if handler is not None for each in ast.walk(handler)]
+    return [each.id for each in caught if isinstance(each, ast.Name) and each.id in late]
+
+
+def test_no_module_catches_a_deferred_class():
+    root = Path(well_known.__file__).parent.parent
+    rooms = ("ir", "dialects", "backends", "passes", "tools")
+    texts = {path: path.read_text() for room in rooms for path in (root / room).rglob("*.py")}
+    found = {
+        path.name: names
+        for path, text in texts.items()
+        if "with deferred(" in text and (names := _deferred_after_except(text))
+    }
+    assert not found
+    planted = "with deferred(__name__):\n    from x import Y\ntry:\n    f()\nexcept (Y, Z): ...\n"
+    assert _deferred_after_except(planted) == ["Y"]

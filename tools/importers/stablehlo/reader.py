@@ -219,7 +219,9 @@ def _set_names(function: FuncOp, attribute: str, names: Sequence[str], default: 
 def _hold_large_constants(module: ModuleOp) -> None:
     """Let blobs hold large constants, so that dumps and comparisons do not write them out."""
     for op in module.walk():
-        if isinstance(op, stablehlo.ConstantOp) and isinstance(op.value, DenseIntOrFPElementsAttr):
+        # A constant without a value is refused later, by the check of the operation.
+        value = op.properties.get("value") if isinstance(op, stablehlo.ConstantOp) else None
+        if isinstance(op, stablehlo.ConstantOp) and isinstance(value, DenseIntOrFPElementsAttr):
             try:
                 array = op.array
             except ValueError:

@@ -32,6 +32,8 @@ class Case:
         damaged: the path of the file that shrinking makes smaller, or "" to shrink the arguments.
         compare: the path of a model. If the command accepts it, all levels and the strict machine
             have to compute the same results.
+        model: the path of the model that the command reads, or "" if it reads none.
+        reads_only: whether the model is read and led to nn, and the command is left out.
         target: the target of the model, or None for the model's own.
         is_source: whether the model is above the levels that abele compiles to. Then a failed
             --check is a fault of abele's; below, it is a fault of the edited program, which the
@@ -44,6 +46,8 @@ class Case:
     links: Mapping[str, str] = field(default_factory=dict[str, str])
     damaged: str = ""
     compare: str = ""
+    model: str = ""
+    reads_only: bool = False
     target: str | None = None
     is_source: bool = False
 
@@ -72,6 +76,8 @@ class Case:
             "links": dict(self.links),
             "damaged": self.damaged,
             "compare": self.compare,
+            "model": self.model,
+            "reads_only": self.reads_only,
             "target": self.target,
             "is_source": self.is_source,
         }
@@ -92,6 +98,8 @@ class Case:
             cast("dict[str, str]", record["links"]),
             str(record["damaged"]),
             str(record["compare"]),
+            str(record["model"]),
+            bool(record["reads_only"]),
             cast("str | None", record["target"]),
             bool(record["is_source"]),
         )

@@ -1,6 +1,8 @@
-"""Runs each case in a forked process, with limits on time, memory and files.
+"""Runs cases in forked processes, with limits on time, memory and files.
 
-The process has abele loaded already, so a case takes as long as the command's own work.
+The process has abele loaded already, so a case takes as long as the command's own work. Each
+command has a process of its own. Cases of which only the model is read share one, because a fork
+takes several times as long as the reading.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 from typer.core import TyperGroup
 
@@ -30,17 +32,20 @@ from ....ir.support.garbage import heap_frozen
 from .agreement import NOTHING, disagreement
 from .case import Case
 from .outcome import Outcome
+from .reading import read_model_of
 from .watch_files import watch_files
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 """The folder of abele's packages."""
 
-CPU_SECONDS = 20
-"""The most CPU time of a case. The wall clock may take ten times as long, on a busy machine."""
+CPU_SECONDS, READ_SECONDS = 20, 10
+"""The most CPU time of a command, and of reading a model. The wall clock may take ten times as
+long, on a busy machine."""
 PATIENCE = 10
 
-MEMORY = 4 << 30
-"""The most memory of a case, in bytes, beside what the parent has mapped."""
+MEMORY, READ_MEMORY = 4 << 30, 1 << 30
+"""The most memory of a command and of reading a model, in bytes, beside what the parent has
+mapped."""
 
 FILE_BYTES = 1 << 30
 """The most bytes of one file that a case writes."""
@@ -52,7 +57,10 @@ MOST_MESSAGE = 20_000
 """The most characters of a clear message."""
 
 WORK, HOME, TEMPORARY = "work", "home", "tmp"
-"""Folders in the scratch folder: the command's working folder, its home, its temporary files."""
+"""Folders of a case: the command's working folder, its home, its temporary files."""
+
+RECORD = "record.json"
+"""The file with what the child knows about a case."""
 
 REFUSALS = (1, 2, 3)
 """Exit codes of refusals."""
@@ -66,29 +74,53 @@ CHECK_FAILED = "check failed: "
 TOO_LITTLE_MEMORY = "this host has not enough memory for"
 
 
+class Usage(NamedTuple):
+    """What a case took: seconds of CPU time, and the most bytes of memory."""
+
+    seconds: float
+    peak: int
+
+
 @dataclass
 class Running:
-    """A case that runs in a child process.
+    """Cases that run one after the other in a child process.
 
     Attributes:
         end: the time at which the child is killed.
     """
 
-    case: Case
+    cases: Sequence[Case]
     scratch: Path
     process: int
-    end: float = field(default_factory=lambda: monotonic() + PATIENCE * CPU_SECONDS)
+    end: float = 0.0
 
-    def poll(self) -> Outcome | None:
-        """The outcome if the child has ended, else None. A child past its time is killed."""
+    def __post_init__(self) -> None:
+        """Give the child the time that its cases may take together."""
+        most = sum(seconds_of(each) for each in self.cases)
+        self.end = monotonic() + PATIENCE * most
+
+    def poll(self) -> list[Outcome] | None:
+        """The outcomes if the child has ended, else None. A child past its time is killed.
+
+        They are those of the first cases, up to the one that ended the child. The rest did not run.
+        """
         process, status, usage = os.wait4(self.process, os.WNOHANG)
         if process == 0:
             if monotonic() > self.end:
                 self.kill()
             return None
         self.kill_group()
+        code = os.waitstatus_to_exitcode(status)
+        whole = Usage(usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10)
+        late = monotonic() > self.end
         try:
-            return _outcome(self, os.waitstatus_to_exitcode(status), usage)
+            found: list[Outcome] = []
+            for number, case in enumerate(self.cases):
+                scratch = self.scratch / str(number)
+                if number and not scratch.exists():
+                    break
+                found.append(_outcome(case, scratch, code, whole, late))
+            return found
         finally:
             shutil.rmtree(self.scratch, ignore_errors=True)
 
@@ -102,46 +134,82 @@ class Running:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process, signal.SIGKILL)
 
-    def finish(self) -> Outcome:
-        """Wait for the outcome."""
-        while (outcome := self.poll()) is None:
+    def finish(self) -> list[Outcome]:
+        """Wait for the outcomes."""
+        while (outcomes := self.poll()) is None:
             sleep(POLL)
-        return outcome
+        return outcomes
 
 
-def start(case: Case, commands: TyperGroup) -> Running:
-    """Start a case in a new folder inside the system's folder for temporary files."""
+def start(cases: Sequence[Case], commands: TyperGroup) -> Running:
+    """Start cases, each in a new folder inside the system's folder for temporary files.
+
+    There is one case, unless only the models are read.
+    """
+    assert len(cases) == 1 or all(each.reads_only for each in cases)
     scratch = Path(tempfile.mkdtemp(prefix="abele-hostile-"))
-    for name in (WORK, HOME, TEMPORARY):
-        (scratch / name).mkdir()
-    case.write(scratch / WORK)
     sys.stdout.flush()
     sys.stderr.flush()
     # Otherwise the child's garbage collector would visit the parent's whole heap.
     with heap_frozen():
         process = os.fork()
         if process == 0:
-            _child(case, scratch, commands)
-    return Running(case, scratch, process)
+            _child(cases, scratch, commands)
+    return Running(cases, scratch, process)
+
+
+def outcome_of(case: Case, commands: TyperGroup) -> Outcome:
+    """The outcome of one case in a process of its own."""
+    (outcome,) = start([case], commands).finish()
+    return outcome
+
+
+def seconds_of(case: Case) -> int:
+    """The most CPU time of a case."""
+    return READ_SECONDS if case.reads_only else CPU_SECONDS
+
+
+def memory_of(case: Case) -> int:
+    """The most memory of a case, beside what the parent has mapped."""
+    return READ_MEMORY if case.reads_only else MEMORY
 
 
 # In the child
 
 
-def _child(case: Case, scratch: Path, commands: TyperGroup) -> NoReturn:
-    """Run the command, write its outcome to a file, and exit."""
+def _child(cases: Sequence[Case], scratch: Path, commands: TyperGroup) -> NoReturn:
+    """Run the cases, write the record of each to a file, and exit."""
     try:
         os.setsid()
-        _redirect(scratch)
-        _limit(scratch)
-        escapes = watch_files(scratch, [ROOT], [*case.arguments, *case.links])
-        record = _command(case, commands)
-        record["escapes"] = escapes[:20]
-        with open(scratch / "record.json", "w") as stream:
-            json.dump(record, stream)
+        watched = watch_files(scratch, [ROOT])
+        for number, case in enumerate(cases):
+            folder = scratch / str(number)
+            for name in (WORK, HOME, TEMPORARY):
+                (folder / name).mkdir(parents=True)
+            case.write(folder / WORK)
+            _redirect(folder)
+            _limit(folder, case)
+            before = _usage()
+            watched.begin(folder, [*case.arguments, *case.links])
+            record = _command(case, commands)
+            after = _usage()
+            record |= {"escapes": watched.escapes[:20], "seconds": after.seconds - before.seconds}
+            record["peak"] = after.peak
+            _unlimit()
+            with open(folder / RECORD, "w") as stream:
+                json.dump(record, stream)
         os._exit(0)
     finally:
         os._exit(3)
+
+
+def _usage() -> Usage:
+    """The CPU time of this process and of those that it started, and the most memory of any."""
+    found = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return Usage(
+        sum(each.ru_utime + each.ru_stime for each in found),
+        max(each.ru_maxrss for each in found) << 10,
+    )
 
 
 def _redirect(scratch: Path) -> None:
@@ -165,21 +233,34 @@ def _redirect(scratch: Path) -> None:
     tempfile.tempdir = None
 
 
-def _limit(scratch: Path) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGPROF):
+def _limit(scratch: Path, case: Case) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGPROF, signal.SIGXCPU):
         signal.signal(number, signal.SIG_DFL)
     stack = open(scratch / "stack", "w")
     faulthandler.enable(stack, all_threads=False)
-    faulthandler.register(signal.SIGXCPU, stack, all_threads=False)
+    # It ends the process after the stack is written.
+    faulthandler.register(signal.SIGXCPU, stack, all_threads=False, chain=True)
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    seconds = int(used) + CPU_SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    memory = _address_space() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _set_limit(resource.RLIMIT_CPU, int(used) + seconds_of(case) + 1)
+    _set_limit(resource.RLIMIT_AS, _address_space() + memory_of(case))
+    _set_limit(resource.RLIMIT_FSIZE, FILE_BYTES)
+    _set_limit(resource.RLIMIT_CORE, 0)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
+        # The process forgets the most memory that it held until now.
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _set_limit(which: int, most: int) -> None:
+    _, hard = resource.getrlimit(which)
+    resource.setrlimit(which, (most, hard))
+
+
+def _unlimit() -> None:
+    """Let the process write its record whatever its memory, and take time for the next case."""
+    for which in (resource.RLIMIT_CPU, resource.RLIMIT_AS):
+        _, hard = resource.getrlimit(which)
+        resource.setrlimit(which, (hard, hard))
 
 
 def _address_space() -> int:
@@ -193,7 +274,10 @@ def _address_space() -> int:
 
 def _command(case: Case, commands: TyperGroup) -> dict[str, Any]:
     try:
-        commands.main(args=list(case.arguments), prog_name="abele")
+        if case.reads_only:
+            read_model_of(case)
+        else:
+            commands.main(args=list(case.arguments), prog_name="abele")
         code: object = 0
         cause: BaseException | None = None
     except SystemExit as ended:
@@ -204,7 +288,7 @@ def _command(case: Case, commands: TyperGroup) -> dict[str, Any]:
         with contextlib.suppress(Exception):
             sys.stdout.flush()
     record: dict[str, Any] = {"code": code, "site": "" if cause is None else site_of(cause)}
-    if code == 0 and case.compare:
+    if code == 0 and case.compare and not case.reads_only:
         try:
             record["wrong"] = disagreement(case.compare, case.target)
         except (InputError, MemoryError) as error:
@@ -267,24 +351,31 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _outcome(running: Running, code: int, usage: resource.struct_rusage) -> Outcome:
-    scratch = running.scratch
-    seconds, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10
+def _outcome(case: Case, scratch: Path, code: int, whole: Usage, late: bool) -> Outcome:
+    """The outcome of a case.
+
+    Args:
+        scratch: the folder of the case.
+        code: how the child ended.
+        whole: what it took for all its cases.
+        late: whether it took too much time on the wall.
+    """
     message, stack = _read(scratch / "err"), _read(scratch / "stack")
+    written = _read(scratch / RECORD)
+    record = cast("dict[str, Any]", json.loads(written)) if written else {}
+    seconds, peak = record.get("seconds", whole.seconds), record.get("peak", whole.peak)
 
     def outcome(verdict: Any, site: str = "", text: str = message) -> Outcome:
         return Outcome(verdict, site, text, seconds, peak)
 
-    written = _read(scratch / "record.json")
-    if code != 0 or not written:
-        late = seconds >= CPU_SECONDS or monotonic() > running.end or code == -signal.SIGXCPU
+    if not record:
+        late = late or code == -signal.SIGXCPU
         verdict = "hang" if late else "crash"
         return outcome(verdict, _stack_site(stack) + ("" if late else f" exit {code}"), stack)
-    record = cast("dict[str, Any]", json.loads(written))
     site = str(record.get("site", ""))
-    if seconds >= CPU_SECONDS:
-        return outcome("hang", _stack_site(stack) if stack else "just in time", stack)
-    if peak > MEMORY or TOO_LITTLE_MEMORY in message:
+    if seconds >= seconds_of(case):
+        return outcome("hang", site or "just in time")
+    if peak > memory_of(case) or TOO_LITTLE_MEMORY in message:
         return outcome("memory", site)
     if "raised" in record:
         return outcome("traceback", site, str(record["raised"]))
@@ -294,19 +385,19 @@ def _outcome(running: Running, code: int, usage: resource.struct_rusage) -> Outc
     exit_code = record["code"]
     # A failed check comes after the outputs, which show what is wrong.
     done = exit_code == 0 or CHECK_FAILED in message
-    lost = _lost(running.case, scratch / WORK, done)
+    lost = _lost(case, scratch / WORK, done)
     if lost:
         return outcome("lost", lost)
     if record.get("wrong"):
         return outcome("wrong", _class_of(str(record["wrong"])), str(record["wrong"]))
     if exit_code == 0:
         return outcome("accepted")
-    if CHECK_FAILED in message and NOTHING not in message and running.case.is_source:
+    if CHECK_FAILED in message and NOTHING not in message and case.is_source:
         return outcome("wrong", _class_of(message[message.index(CHECK_FAILED) :]))
     if STUMBLED in message:
         return outcome("unclear", site)
     # Wrong usage repeats the words of the command line.
-    given = sum(map(len, running.case.arguments))
+    given = sum(map(len, case.arguments))
     problem = _unclear(message, exit_code, _read(scratch / "out"), MOST_MESSAGE + given)
     if problem:
         return outcome("unclear", f"{problem} {site}")

@@ -37,11 +37,17 @@ def damage_inputs(
     examples: int | None,
     seconds: float | None,
     jobs: int,
+    *,
+    reads_only: bool,
 ) -> None:
     """Give commands damaged inputs of some kinds. Exits with 1 if any is neither accepted nor
-    refused with a message."""
+    refused with a message.
+
+    Args:
+        reads_only: whether models are read and led to nn, and no command runs.
+    """
     terminal = console()
-    chosen = list(kinds.kinds(names))
+    chosen = list(kinds.kinds(names, reads_only))
     commands = _preloaded(context)
     number = Random().randrange(1 << 32) if seed is None else seed
     progress = output / run.progress_file(number)
@@ -52,7 +58,14 @@ def damage_inputs(
     after = f" after {done:,} earlier ones" if done else ""
     terminal.print(f"seed {number}: hostile inputs of {len(chosen)} kinds{after}")
     found = run.run_hostile(
-        chosen, tally, commands, output, examples=examples, seconds=seconds, jobs=jobs
+        chosen,
+        tally,
+        commands,
+        output,
+        examples=examples,
+        seconds=seconds,
+        jobs=jobs,
+        reads_only=reads_only,
     )
     for each in found:
         line = f"{each.verdict} {each.site}: {each.kind} {each.number}: {each.folder}"

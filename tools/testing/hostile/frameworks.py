@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...importers.mxnet.params import V1, V2, V3
 from .binary import damage_bytes
 from .caffe_files import caffemodel
 from .case import Case, Damaged
+from .framework_traps import caffemodel_trap, params_trap
 from .models import model_case
 from .mxnet_files import OLDEST, Node, params_bytes, symbol_text
 from .text import damage_text
@@ -57,6 +59,9 @@ weight_decay: 0.001 iter_size: 2 clip_gradients: 5 type: "Nesterov"
 
 NET, LEARNED = "net.prototxt", "net.caffemodel"
 
+TRAPS = 0.4
+"""How often weights are written to do harm, instead of being damaged."""
+
 GRAPH, ARRAYS = "net-symbol.json", "net-0001.params"
 
 
@@ -93,9 +98,13 @@ def caffe_network(random: np.random.Generator) -> Case:
 
 def caffe_weights(random: np.random.Generator) -> Case:
     """A whole network of Caffe, with damaged weights beside it."""
-    made = damage_bytes(_caffemodel(random.random() < 0.3), random)
+    if random.random() < TRAPS:
+        made = Damaged(*caffemodel_trap(random))
+    else:
+        made = damage_bytes(_caffemodel(random.random() < 0.3), random)
     whole = Damaged(NETWORK.encode(), f"{LEARNED}: {made.description}")
-    return model_case(NET, whole, random, {LEARNED: made.data}, is_source=True)
+    case = model_case(NET, whole, random, {LEARNED: made.data}, is_source=True)
+    return replace(case, damaged=LEARNED)
 
 
 NODES: tuple[Node, ...] = (
@@ -166,6 +175,10 @@ def mxnet_graph(random: np.random.Generator) -> Case:
 def mxnet_weights(random: np.random.Generator) -> Case:
     """A whole graph of MXNet, with damaged weights beside it."""
     versions = (OLDEST, V1, V2, V3)
-    made = damage_bytes(_params(versions[int(random.integers(len(versions)))]), random)
+    if random.random() < TRAPS:
+        made = Damaged(*params_trap(random))
+    else:
+        made = damage_bytes(_params(versions[int(random.integers(len(versions)))]), random)
     whole = Damaged(symbol_text(NODES, ["softmax"]).encode(), f"{ARRAYS}: {made.description}")
-    return model_case(GRAPH, whole, random, {ARRAYS: made.data}, is_source=True)
+    case = model_case(GRAPH, whole, random, {ARRAYS: made.data}, is_source=True)
+    return replace(case, damaged=ARRAYS)

@@ -72,6 +72,7 @@ def model_case(
         {name: made.data, **(beside or {})},
         damaged=name,
         compare=name if runs else "",
+        model=name,
         target=target if takes_target else None,
         is_source=is_source,
     )

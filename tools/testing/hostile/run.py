@@ -7,19 +7,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from typer.core import TyperGroup
 
 from ....ir.support.errors import InputError
 from ....ir.support.whole_file import whole_file
 from .case import Case
-from .child import POLL, Running, start
+from .child import POLL, Running, outcome_of, start
 from .kinds import case_of
 from .outcome import Outcome, Verdict
+from .reading import reading
 from .shrink import SHRINK_SECONDS, shrink
 
 CASE, FILES, MESSAGE = "case.json", "files", "message.txt"
@@ -123,6 +124,7 @@ def run_hostile(
     seconds: float | None = None,
     jobs: int = 1,
     shrinking: float = SHRINK_SECONDS,
+    reads_only: bool = False,
 ) -> Iterator[Failure]:
     """Run examples of each kind in turn, count them in the tally, and yield each new failure.
 
@@ -134,15 +136,17 @@ def run_hostile(
         seconds: of wall-clock time. Without both, it runs until it is interrupted.
         jobs: how many processes at once.
         shrinking: seconds to make one failure small.
+        reads_only: whether models are read and led to nn, and no command runs.
     """
     end = None if seconds is None else monotonic() + seconds
     saved = monotonic()
     progress = None if folder is None else folder / progress_file(tally.seed)
-    for kind, number, case, outcome in _outcomes(names, tally, commands, examples, end, jobs):
-        new = tally.add(kind, number, outcome)
+    found = _outcomes(names, tally, commands, examples, end, jobs, reads_only)
+    for example, outcome in found:
+        new = tally.add(example.kind, example.number, outcome)
         if new is not None:
             if folder is not None:
-                new.folder = str(_save(new, case, outcome, commands, folder, shrinking))
+                new.folder = str(_save(new, example.case, outcome, commands, folder, shrinking))
             yield new
         if progress is not None and monotonic() > saved + SAVE_EVERY:
             tally.write(progress)
@@ -156,11 +160,29 @@ def progress_file(seed: int) -> str:
     return f"progress-{seed}.json"
 
 
-@dataclass
-class _Started:
+class _Named(NamedTuple):
+    """A case, and its kind and number."""
+
     kind: str
     number: int
+    case: Case
+
+
+@dataclass
+class _Started:
+    """Cases that run in one child process.
+
+    Attributes:
+        outcomes: of the first ones; None while the child runs.
+    """
+
+    cases: list[_Named]
     running: Running
+    outcomes: list[Outcome] | None = None
+
+
+READ_AT_ONCE = 200
+"""How many models one process reads."""
 
 
 def _outcomes(
@@ -170,37 +192,43 @@ def _outcomes(
     examples: int | None,
     end: float | None,
     jobs: int,
-) -> Iterator[tuple[str, int, Case, Outcome]]:
-    """The kind, number, case and outcome of each example, in the order of the examples.
+    reads_only: bool,
+) -> Iterator[tuple[_Named, Outcome]]:
+    """The outcome of each example, in the order of the examples.
 
     The order keeps the saved progress without gaps.
     """
     waiting: list[_Started] = []
     planned = _planned(names, dict(tally.done), examples)
-    ended: dict[int, Outcome] = {}
+    size = READ_AT_ONCE if reads_only else 1
+
+    def begin(cases: list[_Named]) -> _Started:
+        return _Started(cases, start([each.case for each in cases], commands))
+
     try:
         while True:
             while len(waiting) < jobs and (end is None or monotonic() < end):
-                following = next(planned, None)
-                if following is None:
+                cases: list[_Named] = []
+                for kind, number in islice(planned, size):
+                    made = case_of(kind, tally.seed, number, commands)
+                    cases.append(_Named(kind, number, reading(made) if reads_only else made))
+                if not cases:
                     break
-                kind, number = following
-                running = start(case_of(kind, tally.seed, number, commands), commands)
-                waiting.append(_Started(kind, number, running))
+                waiting.append(begin(cases))
             if not waiting:
                 return
-            for place, each in enumerate(waiting):
-                if place not in ended and (outcome := each.running.poll()) is not None:
-                    ended[place] = outcome
-            if 0 not in ended:
+            for each in waiting:
+                each.outcomes = each.running.poll() if each.outcomes is None else each.outcomes
+            first = waiting[0]
+            if first.outcomes is None:
                 sleep(POLL)
                 continue
-            first, outcome = waiting.pop(0), ended.pop(0)
-            ended = {place - 1: each for place, each in ended.items()}
-            yield first.kind, first.number, first.running.case, outcome
+            yield from zip(first.cases, first.outcomes, strict=False)
+            left = first.cases[len(first.outcomes) :]
+            waiting[:1] = [begin(left)] if left else []
     finally:
-        for place, each in enumerate(waiting):
-            if place not in ended:
+        for each in waiting:
+            if each.outcomes is None:
                 each.running.kill()
                 each.running.finish()
 
@@ -256,4 +284,4 @@ def replay(folder: Path, commands: TyperGroup) -> Outcome:
         case = Case.read(folder / FILES, record)
     except (OSError, ValueError, LookupError) as error:
         raise InputError(f"{folder}: no saved failure: {error}") from None
-    return start(case, commands).finish()
+    return outcome_of(case, commands)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from typer.core import TyperGroup
 
 from .case import Case
-from .child import start
+from .child import outcome_of
 from .outcome import Outcome
 from .text import tokens_of
 
@@ -35,7 +35,7 @@ def shrink(
     end = monotonic() + seconds
 
     def fails(smaller: Case) -> bool:
-        return start(smaller, commands).finish().group == outcome.group
+        return outcome_of(smaller, commands).group == outcome.group
 
     if not case.damaged:
         # The command's name stays.

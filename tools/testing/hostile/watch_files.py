@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,56 +35,76 @@ SYSTEM = ("/proc", "/sys", "/dev", "/usr", "/lib", "/lib64", "/etc/localtime", "
 """Files that Python and its libraries read."""
 
 
-def watch_files(folder: Path, own: Sequence[Path], named: Sequence[str]) -> list[str]:
-    """Watch this process from now on. Returns a list that grows with each forbidden access.
+@dataclass
+class Watched:
+    """What this process may open and change.
 
-    A process cannot stop watching.
-
-    Args:
-        folder: the folder in which files may be read and written.
-        own: the folders of abele, whose files may be read and whose caches may be written.
+    Attributes:
+        readable: the folders in which files may be read.
+        writable: the folders in which files may be changed.
         named: the arguments of the command, which may name further files.
+        escapes: each forbidden access.
     """
-    inside = _folders([folder])
-    caches = _folders(own)
-    readable = _folders([*own, sys.prefix, sys.base_prefix, *filter(None, sys.path), *SYSTEM])
-    readable += inside
-    escapes: list[str] = []
 
-    def look(event: str, arguments: tuple[Any, ...]) -> None:
+    readable: Sequence[str]
+    writable: Sequence[str]
+    named: Sequence[str] = ()
+    escapes: list[str] = field(default_factory=list[str])
+
+    def begin(self, folder: Path, named: Sequence[str]) -> None:
+        """Forget what was, and watch a command that may read and write in a folder."""
+        inside, self.named, self.escapes = _path(folder), named, []
+        self.readable = [*self.readable[:-1], inside]
+        self.writable = [*self.writable[:-1], inside]
+
+    def look(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Note an event if it is forbidden."""
         if event == "open":
             path, _, flags = arguments
             if isinstance(flags, int) and flags & WRITING:
                 # A file without a name is opened by the name of its folder, and leaves nothing.
                 if isinstance(path, str | bytes) and os.path.isdir(path):
                     return
-                _note(path, "wrote", [*inside, *caches, *DEVICES])
-            elif not _is_named(path):
-                _note(path, "read", readable)
+                self._note(path, "wrote", self.writable)
+            elif not self._is_named(path):
+                self._note(path, "read", self.readable)
         elif event in CHANGES:
             for place in CHANGES[event]:
-                _note(arguments[place], event, [*inside, *caches, *DEVICES])
+                self._note(arguments[place], event, self.writable)
         elif event in RUNS:
             # abele compiles its kernels in a process of its own.
             if event == "subprocess.Popen" and arguments[0] == sys.executable:
                 return
-            escapes.append(f"{event} {arguments[0]!r}")
+            self.escapes.append(f"{event} {arguments[0]!r}")
         elif event == "compile":
             source, name = arguments
             is_file = isinstance(name, str | bytes) and os.path.isfile(name)
-            if source is not None and is_file and _is_in(name, inside) and not _is_named(name):
-                escapes.append(f"ran code of {name!r}")
+            inside = self.readable[-1:]
+            if source is not None and is_file and _is_in(name, inside) and not self._is_named(name):
+                self.escapes.append(f"ran code of {name!r}")
 
-    def _is_named(path: object) -> bool:
+    def _is_named(self, path: object) -> bool:
         text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
+        named = self.named
         return bool(text) and any(text in each or os.path.basename(text) in each for each in named)
 
-    def _note(path: object, what: str, allowed: list[str]) -> None:
+    def _note(self, path: object, what: str, allowed: Sequence[str]) -> None:
         if isinstance(path, str | bytes) and not _is_in(path, allowed):
-            escapes.append(f"{what} {os.fsdecode(path)!r}")
+            self.escapes.append(f"{what} {os.fsdecode(path)!r}")
 
-    sys.addaudithook(_once_at_a_time(look))
-    return escapes
+
+def watch_files(folder: Path, own: Sequence[Path]) -> Watched:
+    """Watch this process from now on. A process cannot stop watching.
+
+    Args:
+        folder: the folder in which files may be read and written.
+        own: the folders of abele, whose files may be read and whose caches may be written.
+    """
+    inside, caches = _path(folder), _folders(own)
+    readable = _folders([*own, sys.prefix, sys.base_prefix, *filter(None, sys.path), *SYSTEM])
+    watched = Watched([*readable, inside], [*caches, *DEVICES, inside])
+    sys.addaudithook(_once_at_a_time(watched.look))
+    return watched
 
 
 def _once_at_a_time(
@@ -116,6 +137,6 @@ def _path(path: str | bytes | Path) -> str:
         return ""
 
 
-def _is_in(path: str | bytes, folders: list[str]) -> bool:
+def _is_in(path: str | bytes, folders: Sequence[str]) -> bool:
     real = _path(path)
     return not real or any(real == each or real.startswith(f"{each}/") for each in folders)

@@ -159,6 +159,10 @@ def over_regions(arguments: str) -> str:
             ),
             "need dense<...> or a blob",
         ),
+        (
+            program(f'%0 = "stablehlo.constant"() : () -> tensor<4xf32> {RETURN}'),
+            "'value' expected",
+        ),
     ],
     ids=[
         "without a body",
@@ -167,6 +171,7 @@ def over_regions(arguments: str) -> str:
         "other elements",
         "no tensor",
         "no numbers",
+        "no value",
     ],
 )
 def test_a_damaged_program_is_refused(net: Path, text: str, reason: str):

@@ -117,7 +117,7 @@ COMMANDS: Any = typer.main.get_command(app)
 
 def outcome(*arguments: str, files: dict[str, bytes] | None = None) -> Outcome:
     assert isinstance(COMMANDS, TyperGroup)
-    return child.start(Case("", arguments, files or {}), COMMANDS).finish()
+    return child.outcome_of(Case("", arguments, files or {}), COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_files_that_arguments_name_may_be_read():
 
 
 def test_the_scratch_folder_is_removed():
-    running = child.start(Case("", ("refuse",)), COMMANDS)
+    running = child.start([Case("", ("refuse",))], COMMANDS)
     assert running.scratch.is_dir()
     running.finish()
     assert not running.scratch.exists()

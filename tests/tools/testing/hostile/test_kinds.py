@@ -9,8 +9,9 @@ from typer.core import TyperGroup
 
 from abele.ir.errors import InputError
 from abele.tools.cli import app
-from abele.tools.testing.hostile.child import start
+from abele.tools.testing.hostile.child import outcome_of, start
 from abele.tools.testing.hostile.kinds import KINDS, case_of, kinds
+from abele.tools.testing.hostile.reading import reading
 
 COMMANDS: Any = typer.main.get_command(app)
 assert isinstance(COMMANDS, TyperGroup)
@@ -30,8 +31,17 @@ def test_an_example_is_the_same_each_time(kind: str):
 def test_commands_accept_or_refuse_a_sample(kind: str):
     for number in SAMPLE:
         case = case_of(kind, SEED, number, COMMANDS)
-        outcome = start(case, COMMANDS).finish()
+        outcome = outcome_of(case, COMMANDS)
         assert not outcome.failed, (case.command, case.description, outcome)
+
+
+def test_front_ends_accept_or_refuse_a_sample():
+    able = [kind for kind, each in KINDS.items() if each.reads]
+    cases = [reading(case_of(kind, SEED, n, COMMANDS)) for kind in able for n in range(2)]
+    outcomes = start(cases, COMMANDS).finish()
+    assert len(outcomes) == len(cases)
+    for case, outcome in zip(cases, outcomes, strict=True):
+        assert not outcome.failed, (case.description, outcome)
 
 
 def test_an_unknown_kind_is_refused():

@@ -1,6 +1,7 @@
 """Counting, saving, shrinking and continuing, on commands with planted faults."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 
 from abele.ir.errors import InputError
 from abele.tools.cli import app as all_commands
-from abele.tools.testing.hostile import kinds, run
+from abele.tools.testing.hostile import child, kinds, run
 from abele.tools.testing.hostile.case import Case
 from abele.tools.testing.hostile.run import CASE, FILES, Tally, progress_file, replay, run_hostile
 from abele.tools.testing.hostile.shrink import smallest
@@ -49,6 +50,7 @@ class Planted:
     """A kind whose every third input has the bad line."""
 
     model: str = ""
+    reads: bool = True
 
     def make(self, random: np.random.Generator, commands: TyperGroup) -> Case:
         del commands
@@ -121,6 +123,43 @@ def test_the_smallest_list_has_what_is_needed(needed: set[int]):
     assert set(kept) == needed
 
 
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the planted command read the file of a case of which only the model is read."""
+
+    def read_file(case: Case) -> None:
+        text = case.files["x.txt"]
+        if b"bad" in text:
+            os.abort()
+        COMMANDS.main(["read", "x.txt"])
+
+    monkeypatch.setattr(child, "read_model_of", read_file)
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 200])
+def test_models_that_one_process_reads_have_their_own_verdicts(
+    at_once: int, reads: None, monkeypatch: pytest.MonkeyPatch
+):
+    del reads
+    monkeypatch.setattr(run, "READ_AT_ONCE", at_once)
+    commands, tally = Tally(3), Tally(3)
+    hostile(commands, None, 12)
+    found = list(run_hostile(["planted"], tally, COMMANDS, None, examples=12, reads_only=True))
+    assert [each.verdict for each in found] == ["crash"]
+    # A crash ends the process, and the models after it are read in another one.
+    expected = commands.counts["planted"]
+    assert tally.counts["planted"]["crash"] == expected["traceback"] > 1
+    assert tally.counts["planted"]["refused"] == expected["refused"]
+    assert tally.counts["planted"]["accepted"] == expected["accepted"]
+
+
+def test_a_kind_without_a_front_end_is_not_read_alone(tmp_path: Path):
+    arguments = ["fuzz", "--hostile", "--read-only", "--kind", "targets", "-o", str(tmp_path)]
+    result = CliRunner().invoke(all_commands, arguments)
+    assert result.exit_code == 2
+    assert "--kind targets: need one of onnx, pt2, stablehlo-text, " in result.output
+
+
 def test_the_command_prints_the_table_and_the_seed(tmp_path: Path):
     arguments = ["fuzz", "--hostile", "--kind", "targets", "--examples", "1", "--seed", "5"]
     result = CliRunner().invoke(all_commands, [*arguments, "-o", str(tmp_path)])
@@ -130,7 +169,7 @@ def test_the_command_prints_the_table_and_the_seed(tmp_path: Path):
     assert json.loads((tmp_path / progress_file(5)).read_text())["done"] == {"targets": 1}
 
 
-@pytest.mark.parametrize("option", [("--kind", "nn-text"), ("--examples", "3")])
+@pytest.mark.parametrize("option", [("--kind", "nn-text"), ("--examples", "3"), ("--read-only",)])
 def test_options_of_hostile_inputs_need_hostile(option: tuple[str, str]):
     result = CliRunner().invoke(all_commands, ["fuzz", *option])
     assert result.exit_code == 2
