@@ -86,7 +86,7 @@ OF_SEVERAL = {
     "tools/importers/stablehlo": ("both_forms", "programs"),
     "tools/testing/generators": ("blind_spots",),
     "tools/testing/mutation": ("mutate",),
-    "tools/testing/search": ("literals", "planted", "random_plans", "users_levels"),
+    "tools/testing/search": ("literals", "planted", "random_plans", "stablehlo", "users_levels"),
     "tools/views": ("source_lines",),
     "tools/views/report": ("chips_page", "health_page", "page_data"),
     "tools/views/scan": ("large",),

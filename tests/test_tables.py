@@ -15,7 +15,7 @@ from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.backends.evaluate import partition as evaluate_partition
 from abele.backends.levels import RUNNERS
 from abele.dialects import nn, partition
-from abele.dialects.levels import DIALECTS, LEVELS, NN, OWN_LEVELS, STABLEHLO
+from abele.dialects.levels import DIALECTS, LEVELS, NN, OWN_LEVELS, SOURCES, STABLEHLO
 from abele.dialects.mlir import MLIR
 from abele.dialects.scalar_functions import FUNCTIONS, Mathematics
 from abele.dialects.structured import (
@@ -129,9 +129,14 @@ def test_a_pass_is_found_in_the_file_of_its_name(name: str):
     assert inspect.getmodule(found).__name__.endswith("." + name.replace("-", "_"))
 
 
-@pytest.mark.parametrize("table", [RUNNERS, OBSERVED, BOUNDED, DOWN])
+@pytest.mark.parametrize("table", [RUNNERS, DOWN])
 def test_every_level_has_an_entry_in_each_table_of_levels(table: dict[Level, object]):
     assert tuple(table) == OWN_LEVELS
+
+
+@pytest.mark.parametrize("table", [OBSERVED, BOUNDED])
+def test_tables_of_what_runs_have_the_levels_above_nn_too(table: dict[Level, object]):
+    assert tuple(table) == (*SOURCES, *OWN_LEVELS)
 
 
 def test_a_level_has_the_name_of_its_dialect():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import erf
+from math import erf, erfc
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
@@ -13,13 +14,14 @@ from ...dialects import nn, stablehlo
 from ...dialects.dtypes import numpy_dtype
 from ...ir.support.arrays import Array
 from ...ir.support.number_kinds import bit_width, is_floating, is_unsigned, is_whole
+from .special_functions import FUNCTIONS as SPECIAL
 
 Function = Callable[..., Any]
 
 
 def wide(array: Array) -> Array:
-    """Narrow floats as float64, and integers as they are."""
-    return array.astype(np.float64) if is_floating(array.dtype) else array
+    """Floats as float64, and integers as they are."""
+    return array.astype(np.float64, copy=False) if is_floating(array.dtype) else array
 
 
 def _rounded_away(x: Array) -> Array:
@@ -29,36 +31,66 @@ def _rounded_away(x: Array) -> Array:
     return found
 
 
-def _shifted(shift: Function, fill: Function) -> Function:
-    """A shift, which moves out all bits if it is by as many places or more."""
+def _bits(a: Array) -> Array:
+    """The bits of integers as large integers without a sign."""
+    return a.astype(np.int64).view(np.uint64) & _mask(a.dtype)
+
+
+def _mask(dtype: np.dtype[Any]) -> np.uint64:
+    return np.uint64((1 << bit_width(dtype)) - 1)
+
+
+def _of_bits(bits: Array, dtype: np.dtype[Any]) -> Array:
+    """The integers of a dtype that have these as their lowest bits."""
+    if dtype == np.bool_ or is_unsigned(dtype):
+        return (bits & _mask(dtype)).astype(dtype)
+    left = np.uint64(64 - bit_width(dtype))
+    # Shifting back copies the sign.
+    return (np.left_shift(bits, left).view(np.int64) >> left.astype(np.int64)).astype(dtype)
+
+
+def _on_bits(function: Function) -> Function:
+    """A function of bits, on integers and truth values."""
+
+    def applied(a: Array, *rest: Array) -> Array:
+        return _of_bits(function(*map(_bits, (a, *rest))), a.dtype)
+
+    return applied
+
+
+def _shifted(shift: Function, beyond: Function = np.zeros_like) -> Function:
+    """A shift.
+
+    Args:
+        beyond: what a shift by as many places as there are bits, or more, leaves.
+    """
 
     def shifted(a: Array, b: Array) -> Array:
-        bits = bit_width(a.dtype)
-        places = b.astype(f"u{b.dtype.itemsize}")
-        inside = places < bits
-        moved: Array = shift(a, np.where(inside, places, 0).astype(a.dtype))
-        beyond: Array = fill(a)
-        return np.where(inside, moved, beyond)
+        places = _bits(b)
+        inside: Array = places < bit_width(a.dtype)
+        moved = shift(a, np.where(inside, places, 0).astype(np.uint64))
+        return np.where(inside, moved, beyond(a))
 
     return shifted
 
 
-def _zeros(a: Array) -> Array:
-    return np.zeros_like(a)
+def _left(a: Array, places: Array) -> Array:
+    return _of_bits(np.left_shift(_bits(a), places), a.dtype)
 
 
-def _logical(a: Array, b: Array) -> Array:
-    unsigned = f"u{a.dtype.itemsize}"
-    return np.right_shift(a.view(unsigned), b.view(unsigned)).view(a.dtype)
+def _logical(a: Array, places: Array) -> Array:
+    return _of_bits(np.right_shift(_bits(a), places), a.dtype)
 
 
-def _arithmetic(a: Array, b: Array) -> Array:
-    signed = f"i{a.dtype.itemsize}"
-    return np.right_shift(a.view(signed), b.view(signed)).view(a.dtype)
+def _arithmetic(a: Array, places: Array) -> Array:
+    """The highest bit is a sign, also of integers that have none."""
+    left = np.uint64(64 - bit_width(a.dtype))
+    signed = np.left_shift(_bits(a), left).view(np.int64) >> left.astype(np.int64)
+    return _of_bits(np.right_shift(signed, places.astype(np.int64)).view(np.uint64), a.dtype)
 
 
 def _signs(a: Array) -> Array:
-    return _arithmetic(a, np.full_like(a, bit_width(a.dtype) - 1))
+    return _arithmetic(a, np.full(a.shape, bit_width(a.dtype) - 1, np.uint64))
 
 
 def _divided(a: Array, b: Array) -> Array:
@@ -107,15 +139,14 @@ def _sign(x: Array) -> Array:
 
 
 def _bits_set(x: Array) -> Array:
-    return np.bitwise_count(x.view(f"u{x.dtype.itemsize}"))
+    return np.bitwise_count(_bits(x))
 
 
 def _leading_zeros(x: Array) -> Array:
     """The bits above the highest that is set: those that no bit below it fills."""
-    found = x.view(f"u{x.dtype.itemsize}")
+    found = _bits(x)
     for places in (1, 2, 4, 8, 16, 32):
-        if places < bit_width(x.dtype):
-            found = found | np.right_shift(found, np.array(places, found.dtype))
+        found = found | np.right_shift(found, np.uint64(places))
     return bit_width(x.dtype) - np.bitwise_count(found).astype(np.int64)
 
 
@@ -123,16 +154,13 @@ def _logistic(x: Array) -> Array:
     return 1.0 / (1.0 + np.exp(-x))
 
 
-def _or(a: Array, b: Array) -> Array:
-    return a | b
-
-
 def _rsqrt(x: Array) -> Array:
     return 1.0 / np.sqrt(x)
 
 
-def _erfc(x: float) -> float:
-    return 1.0 - erf(x)
+def _next_after(a: Array, b: Array) -> Array:
+    """The neighbour among floats of 32 bits, which float64 holds."""
+    return np.nextafter(a.astype(np.float32), b.astype(np.float32))
 
 
 _NUMPY: Any = np
@@ -152,7 +180,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "stablehlo.log_plus_one": _NUMPY.log1p,
     "stablehlo.logistic": _logistic,
     "stablehlo.negate": _NUMPY.negative,
-    "stablehlo.not": _NUMPY.invert,
+    "stablehlo.not": _on_bits(_NUMPY.invert),
     "stablehlo.popcnt": _bits_set,
     "stablehlo.round_nearest_afz": _rounded_away,
     "stablehlo.round_nearest_even": _NUMPY.rint,
@@ -163,20 +191,20 @@ FUNCTIONS: Mapping[str, Function] = {
     "stablehlo.tan": _NUMPY.tan,
     "stablehlo.tanh": _NUMPY.tanh,
     "stablehlo.add": _NUMPY.add,
-    "stablehlo.and": _NUMPY.bitwise_and,
+    "stablehlo.and": _on_bits(_NUMPY.bitwise_and),
     "stablehlo.atan2": _NUMPY.arctan2,
     "stablehlo.divide": _divided,
     "stablehlo.maximum": _NUMPY.maximum,
     "stablehlo.minimum": _NUMPY.minimum,
     "stablehlo.multiply": _NUMPY.multiply,
-    "stablehlo.or": _or,
+    "stablehlo.or": _on_bits(_NUMPY.bitwise_or),
     "stablehlo.power": _power,
     "stablehlo.remainder": _remainder,
-    "stablehlo.shift_left": _shifted(np.left_shift, _zeros),
+    "stablehlo.shift_left": _shifted(_left),
     "stablehlo.shift_right_arithmetic": _shifted(_arithmetic, _signs),
-    "stablehlo.shift_right_logical": _shifted(_logical, _zeros),
+    "stablehlo.shift_right_logical": _shifted(_logical),
     "stablehlo.subtract": _NUMPY.subtract,
-    "stablehlo.xor": _NUMPY.bitwise_xor,
+    "stablehlo.xor": _on_bits(_NUMPY.bitwise_xor),
 }
 """The function of one or two elements that each operation of stablehlo is."""
 
@@ -189,20 +217,21 @@ OF_CHLO: Mapping[str, Function] = {
     "chlo.atanh": _NUMPY.arctanh,
     "chlo.cosh": _NUMPY.cosh,
     "chlo.erf": _NUMPY.vectorize(erf, otypes=[np.float64]),
-    "chlo.erfc": _NUMPY.vectorize(_erfc, otypes=[np.float64]),
+    "chlo.erfc": _NUMPY.vectorize(erfc, otypes=[np.float64]),
     "chlo.is_inf": _NUMPY.isinf,
     "chlo.is_neg_inf": _NUMPY.isneginf,
     "chlo.is_pos_inf": _NUMPY.isposinf,
+    "chlo.next_after": _next_after,
     "chlo.sinh": _NUMPY.sinh,
     "chlo.square": _NUMPY.square,
     "chlo.tan": _NUMPY.tan,
 }
-"""The function that each operation of chlo is, if NumPy has it."""
+"""The function that each operation of chlo is, if NumPy or Python has it."""
 
 
 def function_of(name: str) -> Function | None:
     """The function of elements that an operation is; None if it is none."""
-    return FUNCTIONS.get(name) or OF_CHLO.get(name)
+    return FUNCTIONS.get(name) or OF_CHLO.get(name) or SPECIAL.get(name)
 
 
 def converted(array: Array, dtype: np.dtype[Any]) -> Array:
@@ -211,12 +240,17 @@ def converted(array: Array, dtype: np.dtype[Any]) -> Array:
         return array != 0
     with np.errstate(all="ignore"):
         if is_floating(array.dtype) and is_whole(dtype):
-            info: Any = np.iinfo(np.int64 if not is_unsigned(dtype) else np.uint64)
-            limited = np.clip(
-                np.nan_to_num(np.trunc(wide(array))), float(info.min), float(info.max)
-            )
-            return limited.astype(info.dtype).astype(dtype)
-        return array.astype(dtype)
+            # As XLA does it: NaN is 0, and what is out of range is the nearest number.
+            info: Any = ml_dtypes.iinfo(dtype)
+            found = np.trunc(np.nan_to_num(wide(array), posinf=np.inf, neginf=-np.inf))
+            inside = np.where((found >= float(info.max)) | (found < info.min), 0, found)
+            beyond = np.where(found >= float(info.max), info.max, info.min)
+            held = np.uint64 if is_unsigned(dtype) else np.int64
+            kept = (found < float(info.max)) & (found >= info.min)
+            return np.where(kept, inside.astype(held), beyond.astype(held)).astype(dtype)
+        # NumPy converts no two types that it does not know.
+        between = np.int64 if is_whole(array.dtype) and is_whole(dtype) else array.dtype
+        return array.astype(between).astype(dtype)
 
 
 _COMPARE: Mapping[str, Function] = {
@@ -233,15 +267,17 @@ def compare(op: stablehlo.CompareOp, operands: Sequence[Array]) -> Array:
     """Whether a comparison holds."""
     a, b = operands
     if op.is_total and is_floating(a.dtype):
-        a, b = _ordered(a), _ordered(b)
+        a, b = ordered(a), ordered(b)
     return _COMPARE[op.comparison_direction.data](a, b)
 
 
-def _ordered(array: Array) -> Array:
+def ordered(array: Array) -> Array:
     """Integers in the total order of floats."""
-    bits = array.view(f"i{array.dtype.itemsize}").astype(np.int64)
-    lowest = -(1 << 8 * array.dtype.itemsize - 1)
-    return np.where(bits < 0, lowest - bits - 1, bits)
+    width: int = ml_dtypes.finfo(array.dtype).bits
+    held = array.view(f"u{array.dtype.itemsize}").astype(np.uint64)
+    left = np.uint64(64 - width)
+    bits = np.left_shift(held, left).view(np.int64) >> left.astype(np.int64)
+    return np.where(bits < 0, np.int64(-(1 << width - 1)) - bits - 1, bits)
 
 
 def reduce_precision(op: stablehlo.ReducePrecisionOp, operands: Sequence[Array]) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...dialects import stablehlo
 from ...ir.support.arrays import Array
+from .elements import wide
 
 Arrays = Sequence[Array]
 
@@ -44,10 +45,13 @@ def _starts(
     return found
 
 
-def gather(op: stablehlo.GatherOp, operands: Arrays) -> Array:
-    """The slices of a tensor."""
-    (value, places), axes = operands, op.dimension_numbers.data
-    sizes = stablehlo.integers_of(op.slice_sizes, ())
+def gather(axes: stablehlo.GatherAxes, sizes: Sequence[int], value: Array, places: Array) -> Array:
+    """The slices of a tensor.
+
+    Args:
+        axes: what the axes are for.
+        sizes: of a slice.
+    """
     starts = _starts(
         places,
         axes.index_vector_dim,
@@ -106,12 +110,12 @@ def scatter(op: stablehlo.ScatterOp, operands: Arrays, merge: Merge) -> list[Arr
 def merged_at(made: Arrays, at: Array, updates: Arrays, merge: Merge) -> list[Array]:
     """Arrays of one axis in which elements are merged with updates, in the order of these.
 
-    Each round merges one update of every element that has some left.
+    Each round merges one update of every element that has some left. Floats become float64.
 
     Args:
         at: the element of each update.
     """
-    found = [each.copy() for each in made]
+    found = [np.array(wide(each)) for each in made]
     order = np.argsort(at, kind="stable")
     ordered = at[order]
     turn = np.arange(len(at)) - np.searchsorted(ordered, ordered)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,29 +11,43 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import nn, stablehlo
+from ...dialects.chlo import TopKOp
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.host import host_names
+from ...dialects.stablehlo.sized import DynamicGatherOp
 from ...ir.provenance import place
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.limits import ITERATIONS
+from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import ModuleOp
 from ...ir.well_known import ENTRY
 from ..evaluate.host import Run
 from ..host_arrays import host_array
-from .elements import compare, converted, dtype_of, function_of, reduce_precision, wide
+from .elements import compare, converted, dtype_of, function_of, ordered, reduce_precision, wide
 from .indexed import gather, merged_at, scatter
+from .random_bits import random_bits
 from .tensors import MOVING, spaced, windows
 
 Arrays = Sequence[Array]
 
+Observe = Callable[[Operation, Arrays, Arrays], None]
+"""Is shown an operation, its operands and its results."""
+
 
 def run_stablehlo(
-    module: ModuleOp, inputs: Mapping[str, Array], state: Mapping[str, Array] | None = None
+    module: ModuleOp,
+    inputs: Mapping[str, Array],
+    state: Mapping[str, Array] | None = None,
+    observe: Observe | None = None,
 ) -> Run:
-    """Run @main once. States keep their values.
+    """Run @main once.
 
     Raises InputError for wrong inputs, and for an operation that is not interpreted.
+
+    Args:
+        observe: called with each operation, its operands and its results, in the order of the run.
+            Of an operation with regions on single elements, only the operation itself is shown.
     """
     ops = tuple(module.body.block.ops)
     functions = {op.sym_name.data: op for op in ops if isinstance(op, func.FuncOp)}
@@ -45,11 +59,11 @@ def run_stablehlo(
         host_array(inputs, name, _kind(value), nn.shape_of(value), "input")
         for name, value in zip(names, main.body.block.args, strict=True)
     ]
-    run = _Interpreter(functions, states)
+    run = _Interpreter(functions, states, observe)
     with np.errstate(all="ignore"):
         results = run.block(main.body.block, arguments, {})
     named = host_names(main, "result_names", len(results))
-    return Run(dict(zip(named, results, strict=True)), states)
+    return Run(dict(zip(named, results, strict=True)), {**states, **run.stored})
 
 
 def _kind(value: SSAValue) -> np.dtype[Any]:
@@ -61,11 +75,17 @@ class _Interpreter:
     """A run.
 
     Attributes:
+        states: the values that states have when the run begins.
+        rounds: whether results are rounded to their element types.
+        stored: those that they get for the next run.
         turns: how many iterations and calls there were.
     """
 
     functions: Mapping[str, func.FuncOp]
     states: Mapping[str, Array]
+    observe: Observe | None = None
+    rounds: bool = True
+    stored: dict[str, Array] = field(default_factory=dict[str, "Array"])
     turns: int = 0
 
     def block(self, block: Block, arguments: Arrays, outer: dict[SSAValue, Array]) -> list[Array]:
@@ -77,13 +97,24 @@ class _Interpreter:
             if op is not end:
                 found = self.results(op, [held[each] for each in op.operands], held)
                 held.update(zip(op.results, found, strict=True))
+                if self.observe is not None:
+                    self.observe(op, [held[each] for each in op.operands], found)
         return [held[each] for each in end.operands]
 
     def region(
         self, region: Region, arguments: Arrays, outer: dict[SSAValue, Array]
     ) -> list[Array]:
-        """Apply a region on single elements to all elements of arrays."""
-        return self.block(region.block, arguments, outer)
+        """Apply a region on single elements to all elements of arrays.
+
+        Floats are not rounded between its operations, nor from one merge to the next, because
+        programs may merge in any order.
+        """
+        before = self.observe, self.rounds
+        self.observe, self.rounds = None, False
+        try:
+            return self.block(region.block, list(map(wide, arguments)), outer)
+        finally:
+            self.observe, self.rounds = before
 
     def results(
         self, op: Operation, operands: Arrays, held: dict[SSAValue, Array]
@@ -91,8 +122,8 @@ class _Interpreter:
         """The results of an operation."""
         function = function_of(op.name)
         if function is not None:
-            found = function(*map(wide, operands))
-            return [np.asarray(found).astype(dtype_of(op))]
+            found, dtype = np.asarray(function(*map(wide, operands))), dtype_of(op)
+            return [found if is_floating(dtype) and not self.rounds else found.astype(dtype)]
         if op.name in MOVING:
             return [np.asarray(MOVING[op.name](op, operands)).astype(dtype_of(op), copy=False)]
         other = _OTHERS.get(op.name)
@@ -100,7 +131,10 @@ class _Interpreter:
             raise InputError(
                 f"{op.name} at {place(op)}: not interpreted at stablehlo; run the program at nn"
             )
-        return other(self, op, operands, held)
+        found = other(self, op, operands, held)
+        if not self.rounds:
+            return found
+        return [_rounded_as(each, op, i) for i, each in enumerate(found)]
 
     def turn(self) -> None:
         """Count an iteration. Raises InputError for too many."""
@@ -112,12 +146,22 @@ class _Interpreter:
 Held = dict[SSAValue, Array]
 
 
+def _rounded_as(array: Array, op: Operation, result: int) -> Array:
+    """A result, of its element type if it was computed in float64."""
+    return array.astype(dtype_of(op, result), copy=False) if array.dtype == np.float64 else array
+
+
 def _constant(_: _Interpreter, op: stablehlo.ConstantOp, __: Arrays, ___: Held) -> list[Array]:
     return [op.array]
 
 
 def _load(run: _Interpreter, op: nn.LoadOp, _: Arrays, __: Held) -> list[Array]:
     return [run.states[op.state.string_value()]]
+
+
+def _store(run: _Interpreter, op: nn.StoreOp, operands: Arrays, __: Held) -> list[Array]:
+    (run.stored[op.state.string_value()],) = operands
+    return []
 
 
 def _same(_: _Interpreter, __: Any, operands: Arrays, ___: Held) -> list[Array]:
@@ -278,10 +322,16 @@ def _map(run: _Interpreter, op: stablehlo.MapOp, operands: Arrays, held: Held) -
 
 
 def _sort(run: _Interpreter, op: stablehlo.SortOp, operands: Arrays, held: Held) -> list[Array]:
+    return _sorted(run, op.comparator, operands, op.axis, held)
+
+
+def _sorted(
+    run: _Interpreter, comparison: Region, operands: Arrays, axis: int, held: Held
+) -> list[Array]:
     """The place of an element is the number of those that come before it."""
-    rows = [np.moveaxis(each, op.axis, -1) for each in operands]
+    rows = [np.moveaxis(each, axis, -1) for each in operands]
     pairs = [each for row in rows for each in (row[..., :, None], row[..., None, :])]
-    (asked,) = run.region(op.comparator, pairs, held)
+    (asked,) = run.region(comparison, pairs, held)
     n = rows[0].shape[-1]
     before: Array = np.broadcast_to(asked, (*rows[0].shape, n))
     after: Array = np.swapaxes(before, -1, -2)
@@ -291,8 +341,36 @@ def _sort(run: _Interpreter, op: stablehlo.SortOp, operands: Arrays, held: Held)
     for row in rows:
         ordered = np.empty_like(row)
         np.put_along_axis(ordered, at, row, -1)
-        made.append(np.moveaxis(ordered, -1, op.axis))
+        made.append(np.moveaxis(ordered, -1, axis))
     return made
+
+
+def _top_k(_: _Interpreter, op: TopKOp, operands: Arrays, __: Held) -> list[Array]:
+    """The first elements from the largest on in the total order, of equal ones the first."""
+    (value,) = operands
+    keys = ordered(value) if is_floating(value.dtype) else value
+    kept = np.s_[..., : op.k.value.data]
+    # The last of equal elements comes last in the opposite order.
+    back = np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    at = (value.shape[-1] - 1 - back)[kept]
+    return [np.take_along_axis(value, at, -1), at.astype(np.int32)]
+
+
+def _custom_call(
+    run: _Interpreter, op: stablehlo.CustomCallOp, operands: Arrays, held: Held
+) -> Sequence[Array]:
+    name = op.call_target_name.data
+    if name == "Sharding":
+        return operands
+    if name != "ApproxTopK":
+        raise InputError(f"{op.name} at {place(op)}: @{name} is not interpreted at stablehlo")
+    config: Any = op.attributes["mhlo.backend_config"]
+    called: Any = op.called_computations
+    axis = config.data["reduction_dim"].value.data
+    order = run.functions[called.data[0].string_value()].body
+    found = _sorted(run, order, operands[: len(op.made)], axis, held)
+    size = nn.shape_of(op.made[0])[axis]
+    return [np.take(each, np.arange(size), axis) for each in found]
 
 
 # Places that a run knows
@@ -316,7 +394,7 @@ def _dynamic_slice(
 def _dynamic_update_slice(
     _: _Interpreter, __: stablehlo.DynamicUpdateSliceOp, operands: Arrays, ___: Held
 ) -> list[Array]:
-    made, update = operands[0].copy(), operands[1]
+    made, update = np.array(operands[0]), operands[1]
     at = _starts(made, update.shape, operands[2:])
     made[tuple(slice(a, a + n) for a, n in zip(at, update.shape, strict=True))] = update
     return [made]
@@ -342,15 +420,33 @@ def _normal(_: _Interpreter, op: Any, operands: Arrays, __: Held) -> list[Array]
         rest_of = count * gradient - spread(total) - centred * spread(weighted / deviation**2)
         found = [spread(scale / deviation / count) * rest_of, weighted / deviation, total]
     else:
-        own = (value.mean(axes), value.var(axes))
+        # NumPy warns of the mean of nothing.
+        count = np.float64(value.size // max(value.shape[axis], 1))
+        mean = value.sum(axes) / count
+        own = mean, ((value - spread(mean)) ** 2).sum(axes) / count
         mean, variance = rest[2:] if isinstance(op, stablehlo.BatchNormInferenceOp) else own
         made = (value - spread(mean)) / np.sqrt(spread(variance) + epsilon)
         found = [made * spread(rest[0]) + spread(rest[1]), mean, variance][: len(op.results)]
     return [each.astype(dtype_of(op, i)) for i, each in enumerate(found)]
 
 
+def _random_bits(
+    _: _Interpreter, op: stablehlo.RngBitGeneratorOp, operands: Arrays, __: Held
+) -> Sequence[Array]:
+    algorithm = op.rng_algorithm.data
+    return random_bits(algorithm, operands[0], nn.shape_of(op.output), dtype_of(op, 1))
+
+
 def _gather(_: _Interpreter, op: stablehlo.GatherOp, operands: Arrays, __: Held) -> list[Array]:
-    return [gather(op, operands)]
+    sizes = stablehlo.integers_of(op.slice_sizes, ())
+    return [gather(op.dimension_numbers.data, sizes, *operands)]
+
+
+def _dynamic_gather(
+    _: _Interpreter, op: DynamicGatherOp, operands: Arrays, __: Held
+) -> list[Array]:
+    value, places, sizes = operands
+    return [gather(op.dimension_numbers.data, list(map(int, sizes)), value, places)]
 
 
 def _scatter(
@@ -362,6 +458,7 @@ def _scatter(
 _OTHERS: Mapping[str, Callable[[_Interpreter, Any, Arrays, Held], Sequence[Array]]] = {
     "stablehlo.constant": _constant,
     "nn.load": _load,
+    "nn.store": _store,
     "stablehlo.optimization_barrier": _same,
     "stablehlo.convert": _convert,
     "stablehlo.compare": _compare,
@@ -379,7 +476,11 @@ _OTHERS: Mapping[str, Callable[[_Interpreter, Any, Arrays, Held], Sequence[Array
     "stablehlo.select_and_scatter": _select_and_scatter,
     "stablehlo.map": _map,
     "stablehlo.sort": _sort,
+    "chlo.top_k": _top_k,
+    "stablehlo.custom_call": _custom_call,
+    "stablehlo.rng_bit_generator": _random_bits,
     "stablehlo.gather": _gather,
+    "stablehlo.dynamic_gather": _dynamic_gather,
     "stablehlo.scatter": _scatter,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,

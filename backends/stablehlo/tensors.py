@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Operation
 
 from ...dialects import nn, stablehlo
+from ...dialects.stablehlo import sized
+from ...dialects.stablehlo.products import Convolving
 from ...ir.support.arrays import Array
 from ...ir.support.number_kinds import is_floating, is_whole
 from .elements import converted, dtype_of, wide
@@ -15,19 +18,18 @@ from .elements import converted, dtype_of, wide
 Arrays = Sequence[Array]
 
 
-def _iota(op: stablehlo.IotaOp, _: Arrays) -> Array:
-    shape = nn.shape_of(op.output)
-    along = np.arange(shape[op.axis]).reshape(
-        [-1 if a == op.axis else 1 for a in range(len(shape))]
-    )
+def _iota(op: Any, _: Arrays) -> Array:
+    shape, axis = nn.shape_of(op.results[0]), op.iota_dimension.value.data
+    along = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
     return np.broadcast_to(converted(along, dtype_of(op)), shape)
 
 
-def _broadcast_in_dim(op: stablehlo.BroadcastInDimOp, operands: Arrays) -> Array:
-    (value,), shape = operands, nn.shape_of(op.result)
-    order = sorted(range(len(op.axes)), key=op.axes.__getitem__)
+def _broadcast_in_dim(op: Any, operands: Arrays) -> Array:
+    value, shape = operands[0], nn.shape_of(op.result)
+    axes = stablehlo.integers_of(op.broadcast_dimensions, ())
+    order = sorted(range(len(axes)), key=axes.__getitem__)
     sizes = [1] * len(shape)
-    for axis, size in zip(op.axes, value.shape, strict=True):
+    for axis, size in zip(axes, value.shape, strict=True):
         sizes[axis] = size
     return np.broadcast_to(np.transpose(value, order).reshape(sizes), shape)
 
@@ -36,7 +38,7 @@ def _broadcast(op: stablehlo.BroadcastOp, operands: Arrays) -> Array:
     return np.broadcast_to(operands[0], nn.shape_of(op.result))
 
 
-def _reshape(op: stablehlo.ReshapeOp, operands: Arrays) -> Array:
+def _reshape(op: Any, operands: Arrays) -> Array:
     return operands[0].reshape(nn.shape_of(op.result))
 
 
@@ -62,6 +64,20 @@ def _pad(op: stablehlo.PadOp, operands: Arrays) -> Array:
     lists = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
     low, high, between = (stablehlo.integers_of(each, ()) for each in lists)
     return spaced(operands[0], operands[1], list(zip(low, high, strict=True)), between)
+
+
+def _dynamic_pad(_: Operation, operands: Arrays) -> Array:
+    low, high, between = (list(map(int, each)) for each in operands[2:])
+    return spaced(operands[0], operands[1], list(zip(low, high, strict=True)), between)
+
+
+def _real_dynamic_slice(_: Operation, operands: Arrays) -> Array:
+    ends = zip(*(map(int, each) for each in operands[1:]), strict=True)
+    return operands[0][tuple(slice(*each) for each in ends)]
+
+
+def _dimension_size(op: sized.GetDimensionSizeOp, operands: Arrays) -> Array:
+    return np.asarray(operands[0].shape[op.dimension.value.data])
 
 
 def spaced(
@@ -113,15 +129,28 @@ def _dot(op: stablehlo.DotOp, operands: Arrays) -> Array:
 
 
 def _convolution(op: stablehlo.ConvolutionOp, operands: Arrays) -> Array:
+    return _convolved(op, operands, stablehlo.pairs_of(op.padding, op.spatial))
+
+
+def _dynamic_conv(op: sized.DynamicConvOp, operands: Arrays) -> Array:
+    return _convolved(op, operands[:2], [(int(a), int(b)) for a, b in operands[2]])
+
+
+def _convolved(op: Convolving, operands: Arrays, ends: Sequence[tuple[int, int]]) -> Array:
+    """The sums of products under a kernel.
+
+    Args:
+        ends: the zeros before and after the image, along each spatial axis.
+    """
     axes, rank = op.dimension_numbers.data, op.spatial
     image, kernel = _for_sums(operands, dtype_of(op))
     image = np.transpose(image, [axes.image[0], axes.image[1], *axes.image[2]])
     kernel = np.transpose(kernel, [axes.kernel[1], axes.kernel[0], *axes.kernel[2]])
     kernel = np.flip(kernel, tuple(a + 2 for a, each in enumerate(op.reversals) if each))
-    pads = [(0, 0), (0, 0), *stablehlo.pairs_of(op.padding, rank)]
+    pads = [(0, 0), (0, 0), *ends]
     image = spaced(image, np.zeros(()), pads, [0, 0, *(each - 1 for each in op.dilations)])
     groups, batches = op.groups
-    made_shape = nn.shape_of(op.result)
+    made_shape = nn.shape_of(op.results[0])
     shape = (image.shape[0] // batches, kernel.shape[0], *(made_shape[a] for a in axes.result[2]))
     if 0 in (*shape, *image.shape, *kernel.shape):
         return np.zeros(made_shape)
@@ -154,7 +183,9 @@ def windows(
         return value
     spans = [(n - 1) * reach + 1 for n, reach in zip(window, reaches, strict=True)]
     along = tuple(range(value.ndim - len(window), value.ndim))
-    found = np.lib.stride_tricks.sliding_window_view(value, spans, along)
+    # NumPy moves no windows over types that it does not know.
+    bits = value.view(f"u{value.dtype.itemsize}")
+    found = np.lib.stride_tricks.sliding_window_view(bits, spans, along).view(value.dtype)
     return found[(..., *(slice(None, None, each) for each in (*strides, *reaches)))]
 
 
@@ -171,5 +202,12 @@ MOVING: Mapping[str, Callable[[Any, Arrays], Array]] = {
     "stablehlo.dot_general": _dot_general,
     "stablehlo.dot": _dot,
     "stablehlo.convolution": _convolution,
+    "stablehlo.dynamic_iota": _iota,
+    "stablehlo.dynamic_broadcast_in_dim": _broadcast_in_dim,
+    "stablehlo.dynamic_reshape": _reshape,
+    "stablehlo.dynamic_pad": _dynamic_pad,
+    "stablehlo.dynamic_conv": _dynamic_conv,
+    "stablehlo.real_dynamic_slice": _real_dynamic_slice,
+    "stablehlo.get_dimension_size": _dimension_size,
 }
 """What computes each of these operations, by name."""

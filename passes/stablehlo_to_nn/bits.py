@@ -30,6 +30,9 @@ def _rng_bit_generator(op: stablehlo.RngBitGeneratorOp, new: ToNn) -> Sequence[S
     return [found.state, found.bits]
 
 
+ON_ELEMENTS = ("stablehlo.popcnt", "stablehlo.count_leading_zeros")
+"""The functions of single elements."""
+
 TABLE: Mapping[str, Lower] = {
     "stablehlo.popcnt": built(ones_counted),
     "stablehlo.count_leading_zeros": built(zeros_counted),

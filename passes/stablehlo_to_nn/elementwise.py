@@ -10,10 +10,12 @@ from xdsl.dialects.builtin import f32, f64, i1, i32
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import nn, stablehlo
-from ...ir.support.number_kinds import bit_width, is_floating
+from ...dialects.dtypes import STORED
+from ...ir.support.number_kinds import bit_width, is_floating, is_unsigned
 from .conversion import Lower, ToNn, splat_of
 from .formula import Number
-from .integers import divided, dtype_of, remainder, signed, unsigned
+from .integers import BYTE, divided, dtype_of, in_byte, remainder, signed, unsigned
+from .stored_types import narrowed
 
 Unary = Callable[[SSAValue], Any]
 Binary = Callable[[SSAValue, SSAValue], Any]
@@ -158,6 +160,11 @@ def _shift_right(kind: Callable[[int], Attribute]) -> Lower:
 
     def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
         lhs, rhs = new.operands(op)
+        element = nn.element_of(lhs)
+        if element in STORED:
+            moved = new.add(nn.ShiftRightOp(in_byte(new, lhs), in_byte(new, rhs)))
+            byte = (unsigned if is_unsigned(dtype_of(lhs)) else signed)(BYTE)
+            return [narrowed(new, new.bits(moved, byte), element)]
         wanted = kind(bit_width(dtype_of(lhs)))
         found = nn.ShiftRightOp(new.bits(lhs, wanted), new.bits(rhs, wanted))
         return [new.bits(new.add(found), nn.element_of(lhs))]

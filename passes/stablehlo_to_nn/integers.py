@@ -15,6 +15,9 @@ from ...dialects.dtypes import numpy_dtype
 from ...ir.support.number_kinds import bit_width
 from .conversion import ToNn
 
+BYTE = 8
+"""The bits of a byte."""
+
 
 def dtype_of(value: SSAValue) -> np.dtype[Any]:
     """The dtype of a value's elements."""
@@ -53,12 +56,20 @@ def _width(value: SSAValue) -> int:
     return bit_width(dtype_of(value))
 
 
+def in_byte(new: ToNn, value: SSAValue) -> SSAValue:
+    """Integers of fewer than 8 bits as the lowest bits of bytes."""
+    held = new.bits(new.cast(value, signed(BYTE)), unsigned(BYTE))
+    return new.add(nn.BitwiseAndOp(held, new.number((1 << _width(value)) - 1, held)))
+
+
 def ones_counted(new: ToNn, value: SSAValue) -> SSAValue:
     """The number of bits of each integer that are set.
 
     Neighbouring bits are added, then neighbouring sums of two bits, and so on.
     """
     element, width = nn.element_of(value), _width(value)
+    if width < BYTE:
+        return new.cast(ones_counted(new, in_byte(new, value)), element)
     found = new.bits(value, unsigned(width))
     step = 1
     while step < width:
@@ -78,6 +89,10 @@ def ones_counted(new: ToNn, value: SSAValue) -> SSAValue:
 def zeros_counted(new: ToNn, value: SSAValue) -> SSAValue:
     """The number of bits of each integer above the highest that is set; all if it is 0."""
     element, width = nn.element_of(value), _width(value)
+    if width < BYTE:
+        zeros = zeros_counted(new, in_byte(new, value))
+        more = new.number(BYTE - width, zeros)
+        return new.cast(new.add(nn.SubOp(zeros, more)), element)
     found = new.bits(value, unsigned(width))
     step = 1
     # Every bit below the highest that is set becomes set.

@@ -9,7 +9,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from ...dialects import nn, stablehlo
 from ...dialects.coordinates import holds_exactly
-from ...dialects.dtypes import numpy_dtype
+from ...dialects.dtypes import STORED, numpy_dtype
 from .conversion import Lower, ToNn
 
 
@@ -22,8 +22,9 @@ def _iota(op: stablehlo.IotaOp, new: ToNn) -> Sequence[SSAValue]:
     type_ = nn.tensor_of(op.output)
     shape, element = nn.shape_of(type_), type_.element_type
     steps = [int(axis == op.axis) for axis in range(len(shape))]
-    exact = element != i1 and holds_exactly(numpy_dtype(element), 0, max(shape[op.axis] - 1, 0))
-    if exact:
+    most = max(shape[op.axis] - 1, 0)
+    computed = element != i1 and element not in STORED
+    if computed and holds_exactly(numpy_dtype(element), 0, most):
         return [new.add(nn.IotaOp(type_, steps))]
     counted = new.add(nn.IotaOp(nn.tensor(shape, i32), steps))
     return [new.cast(counted, element)]

@@ -34,7 +34,7 @@ def computed_wide(lower: Lower) -> Lower:
         found = lower(op, new)
         new.values.update(given)
         pairs = zip(found, op.results, strict=True)
-        return [_narrowed(new, value, nn.element_of(result)) for value, result in pairs]
+        return [narrowed(new, value, nn.element_of(result)) for value, result in pairs]
 
     return lower_wide
 
@@ -51,7 +51,7 @@ def _wide(element: Attribute) -> Attribute:
     return element_type(np.dtype(np.uint8 if is_unsigned(dtype) else np.int8))
 
 
-def _narrowed(new: ToNn, value: SSAValue, element: Attribute) -> SSAValue:
+def narrowed(new: ToNn, value: SSAValue, element: Attribute) -> SSAValue:
     """A value in an element type; whole numbers wrap around."""
     dtype = numpy_dtype(element)
     if element in STORED and is_whole(dtype):

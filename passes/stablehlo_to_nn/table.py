@@ -56,6 +56,14 @@ TABLE: Mapping[str, Lower] = {
 the values of nn that its results are."""
 
 ON_ELEMENTS = frozenset(
-    {*elementwise.TABLE, "stablehlo.constant", "func.call", "func.return", "stablehlo.return"}
+    {
+        *elementwise.TABLE,
+        *client_functions.TABLE,
+        *bits.ON_ELEMENTS,
+        "stablehlo.constant",
+        "func.call",
+        "func.return",
+        "stablehlo.return",
+    }
 )
 """The operations that regions on single elements may have, to be lowered for whole tensors."""

@@ -16,11 +16,12 @@ from ...backends.evaluate.tile import run_tile
 from ...backends.evaluate.users_levels import as_own
 from ...backends.machine import Machine, Observer
 from ...backends.reference import run_reference
+from ...backends.stablehlo import run_stablehlo
 from ...backends.target import Target
 from ...dialects import exchange, tile
 from ...dialects.control import RepeatOp
 from ...dialects.home import ADDRESS
-from ...dialects.levels import EXCHANGE, NN, PARTITION, TILE
+from ...dialects.levels import EXCHANGE, NN, PARTITION, STABLEHLO, TILE
 from ...dialects.partition import PartitionTensor
 from ...dialects.superstep import Conflict, conflict
 from ...dialects.tile import CopyOp, LoadOp, StoreOp, VerticesOp
@@ -99,6 +100,17 @@ def _run_nn(
 
     done = run_reference(module, inputs, observe=None if watch is None else observe)
     return Run(done.outputs, done.state)
+
+
+def _run_stablehlo(
+    module: ModuleOp, target: Target, inputs: Mapping[str, Array], watch: Watch | None
+) -> Run:
+    def observe(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
+        for values in results:
+            assert watch is not None
+            watch(ComputedValue(op, values))
+
+    return run_stablehlo(module, inputs, None, None if watch is None else observe)
 
 
 def _run_partition(
@@ -286,9 +298,11 @@ class _Report(Observer):
 
 
 OBSERVED: dict[Level, Callable[[ModuleOp, Target, Mapping[str, Array], Watch | None], Run]] = {
+    STABLEHLO: _run_stablehlo,
     NN: _run_nn,
     PARTITION: _run_partition,
     TILE: _run_tile,
     EXCHANGE: _run_machine,
 }
-"""For each of abele's levels, what runs a program once and shows all values to a watch."""
+"""For each of abele's levels and those above, what runs a program once and shows all values to a
+watch."""

@@ -34,7 +34,7 @@ from ...dialects.host import (
     length_inputs,
     result_sizes,
 )
-from ...dialects.levels import NN, PARTITION, level_of
+from ...dialects.levels import NN, PARTITION, SOURCES, level_of
 from ...dialects.partition import PartitionTensor
 from ...dialects.tensor_limits import check_tensor_limits
 from ...dialects.tile import InputOp, OutputOp, SyncOp
@@ -171,7 +171,7 @@ def _resolved(target: str | Target) -> Target:
 def signature(module: ModuleOp, path: str = "<module>") -> Signature:
     """The inputs and outputs of a module of any level. Raises InputError."""
     main = entry(module, path)
-    if level_of(module).form in (NN, PARTITION):
+    if level_of(module).form in (*SOURCES, NN, PARTITION):
         taken, given = main.function_type.inputs.data, main.function_type.outputs.data
         inputs = map(_tensor, host_names(main, "arg_names", len(taken)), taken)
         results = map(_tensor, host_names(main, "result_names", len(given)), given)

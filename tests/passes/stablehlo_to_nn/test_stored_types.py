@@ -8,7 +8,6 @@ import pytest
 from lowered_stablehlo import results_of, returned
 
 from abele.backends.reference import run_reference
-from abele.ir.support.errors import InputError
 from abele.ir.text import parse_module
 from abele.passes.convert_stablehlo_to_nn import ConvertStablehloToNn
 from abele.tools.driver.context import new_context
@@ -101,8 +100,15 @@ def test_merged_elements_are_computed_wide(merge: str, kind: str, dtype: Any):
     assert [whole, *pairs] == exact.astype(dtype).tolist()
 
 
-@pytest.mark.parametrize("operation", ["shift_right_logical", "popcnt"])
-def test_functions_of_the_highest_bit_are_refused(operation: str):
-    x = np.zeros(2, ml_dtypes.int4)
-    with pytest.raises(InputError, match=f"stablehlo.{operation} at .*elements i4"):
-        computed(operation, "i4", *[x] * (1 if operation == "popcnt" else 2))
+def test_functions_of_the_highest_bit_see_the_bits_of_the_narrow_type():
+    x = np.arange(-8, 8).astype(ml_dtypes.int4)
+    bits = np.arange(-8, 8) & 15
+    ones = np.bitwise_count(bits.astype(np.uint8))
+    np.testing.assert_array_equal(computed("popcnt", "i4", x).astype(int), ones)
+    zeros = 4 - np.array([int(each).bit_length() for each in bits])
+    np.testing.assert_array_equal(computed("count_leading_zeros", "i4", x).astype(int), zeros)
+    for places in (0, 1, 3, 4, -1):
+        by = np.full(16, places).astype(ml_dtypes.int4)
+        moved = bits >> places if 0 <= places < 4 else bits * 0
+        found = computed("shift_right_logical", "i4", x, by).astype(int)
+        np.testing.assert_array_equal(found, (moved + 8) % 16 - 8)

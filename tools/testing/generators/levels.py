@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ....dialects.levels import LEVELS, NN, STAGED
+from ....dialects.levels import LEVELS, NN, SOURCES, STABLEHLO, STAGED
 from ....ir.pass_levels import declared_levels
 from ....ir.support.errors import DoesNotFit
 from ....ir.upstream import ModulePass
@@ -12,6 +12,7 @@ from .decisions import lower
 from .pipelines import pipelined
 from .program import Program
 from .replicas import shared
+from .stablehlo_programs.program import random_program
 
 
 def at_level(program: Program, level: str) -> Program | None:
@@ -22,6 +23,9 @@ def at_level(program: Program, level: str) -> Program | None:
     """
     if program.sketch is None:
         return program
+    if level == STABLEHLO.name:
+        # It is no lower form of any program, so the sketch only says which one it is.
+        return random_program(Random(repr(program.sketch)), key=repr(program.sketch))
     if level == NN.name:
         several = shared(program)
         # A pass may be wrong for loops and branches of @main alone, so these stay there.
@@ -67,4 +71,8 @@ def level_before(tested: type[ModulePass]) -> str:
 
 def known_levels() -> tuple[str, ...]:
     """The levels, and decisions of levels, that programs can be generated at."""
-    return (*map(str, LEVELS), *(each for level in LEVELS for each in level.decisions))
+    return (
+        *map(str, SOURCES),
+        *map(str, LEVELS),
+        *(each for level in LEVELS for each in level.decisions),
+    )

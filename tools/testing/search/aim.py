@@ -26,6 +26,7 @@ from ..generators.decisions import PlanAtRandom
 from ..generators.levels import lowered
 from ..generators.program import Program
 from ..generators.sketch import Sketch
+from ..generators.stablehlo_programs.table import TABLE
 from .focus import named_operators
 from .named import classes_named_by, literals_of, words_of
 from .run import is_abeles
@@ -117,11 +118,12 @@ class Aim:
         users = tuple(each for each in tested if not is_abeles(each))
         found = users or (tested if level == NN.name else ())
         aim = Aim(level, found if len(found) <= FEW_PASSES else (), names, tuple(decisions))
-        known = {cls.name for cls in aim.vocabulary().classes}
+        known = {cls.name for cls in aim.vocabulary().classes} | TABLE.keys()
         missing = [name for name in names if name not in known]
         if missing:
             raise InputError(
-                f"operator '{missing[0]}': no operator of nn that can run has this name"
+                f"operator '{missing[0]}': no operator of nn or stablehlo that can run has this "
+                "name"
             )
         if not decisions:
             named = (name for each in users for name in decisions_named_by(each))
@@ -139,8 +141,23 @@ class Aim:
         """The numbers of the operators that programs should contain; () for any operators."""
         if self.operators:
             names = [cls.name for cls in operators.classes]
-            return tuple(sorted(names.index(name) for name in self.operators))
+            return tuple(sorted(names.index(name) for name in self.operators if name in names))
         return named_operators(self.passes, operators)
+
+    def of_stablehlo(self, number: int) -> tuple[str, ...]:
+        """The operations of stablehlo that a program should contain; () for any.
+
+        Every second program is about those that the caller names, or else the code of the passes.
+
+        Args:
+            number: of the program.
+        """
+        if number % 2:
+            return ()
+        classes = (cls for each in self.passes for cls in classes_named_by(each))
+        names = self.operators or (getattr(cls, "name", None) for cls in classes)
+        found = tuple(sorted({each for each in names if each in TABLE}))
+        return found if len(found) <= len(TABLE) // 2 else ()
 
     def literals(self) -> Hints:
         """The numbers in the code of users' passes, for some attributes of the programs."""

@@ -7,11 +7,13 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from ....dialects.levels import STABLEHLO
 from ....ir.support.errors import one_line_with_notes
 from ..generators.build import build
 from ..generators.levels import at_level
 from ..generators.program import Program
 from ..generators.sketch import MOST_KINDS, about_literals, random_sketch
+from ..generators.stablehlo_programs.program import random_program
 from ..generators.training import is_step
 from .aim import Aim
 from .failures import StrategyFailed
@@ -51,6 +53,11 @@ def generated(
         news: whether the latest program reached new code.
         training: whether to make steps of training only.
     """
+    if level == STABLEHLO.name:
+        for number in range(count):
+            key = f"{seed} {number}"
+            look(random_program(Random(key), aim.of_stablehlo(number), key))
+        return
     operators = aim.vocabulary()
     named, literals = aim.numbers(operators), aim.literals()
     learned = Learned(bool(named), bool(aim.operators))

@@ -16,11 +16,11 @@ from multiprocessing import get_context
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from ....dialects.levels import LEVELS, NN, PLANNED
+from ....dialects.levels import LEVELS, NN, PLANNED, STABLEHLO
 from ....ir.pass_manager import PassEntry, parse_pipeline
 from ....ir.support.errors import InputError
 from ....passes.names import pipeline_passes
-from ....passes.pipelines import PASSES, users_passes
+from ....passes.pipelines import FROM_SOURCES, PASSES, shorthand_from, users_passes
 from ....passes.train import Train
 from ..generators.decisions import LowerAtRandom
 from ..generators.levels import known_levels
@@ -94,6 +94,8 @@ def _jobs(
         return found
     found["nn -> partition, as planned"] = partial(check_pipeline, "decompose,partition")
     found["nn -> exchange, as planned"] = check_pipeline
+    down = (*FROM_SOURCES[STABLEHLO], shorthand_from(NN))
+    found["stablehlo -> exchange, as planned"] = partial(check_pipeline, down, STABLEHLO)
     for to in LEVELS[1:]:
         found[f"nn -> {to}, at random"] = partial(check_pass, LowerAtRandom(to.name), PLANNED)
     return found

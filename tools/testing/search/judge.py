@@ -258,7 +258,9 @@ class Judge:
         weights = [
             OFTEN if not is_abeles(each) or _leaves(each) is not None else 1 for each in passes[:-1]
         ]
-        (found,) = Random(repr(program.sketch)).choices(range(1, len(passes)), weights)
+        (found,) = Random(program.key or repr(program.sketch)).choices(
+            range(1, len(passes)), weights
+        )
         return found
 
     def _unrelated(self, program: Program, after: Program) -> Wrong | None:

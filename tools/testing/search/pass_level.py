@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
-from ....dialects.levels import LEVELS, NN, PLANNED, USERS_DIALECTS
+from ....dialects.levels import (
+    LEVELS,
+    NN,
+    PLANNED,
+    SOURCE_LEVELS,
+    SOURCES,
+    USERS_DIALECTS,
+)
 from ....ir.equal import same_program
 from ....ir.level import Level
 from ....ir.pass_levels import declared_levels
@@ -88,7 +95,8 @@ def levels_named_by(tested: ModulePass) -> list[Level]:
     }
     if names & USERS_DIALECTS.keys():
         names.add(NN.name)
-    return [level for level in LEVELS if level.name in names]
+    names |= {SOURCE_LEVELS[each].name for each in names if each in SOURCE_LEVELS}
+    return [level for level in (*SOURCES, *LEVELS) if level.name in names]
 
 
 def changed_of_some(tested: ModulePass, level: str, settings: CheckSettings) -> int:

@@ -15,7 +15,13 @@ from ....dialects.tile import SuperstepOp, VariableOp
 from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp, VerifyException
 from ....passes.convert_nn_to_partition import ConvertNnToPartition
-from ....passes.pipelines import levels_below, passes_down, with_target
+from ....passes.pipelines import (
+    FROM_SOURCES,
+    levels_below,
+    passes_down,
+    shorthand_from,
+    with_target,
+)
 from ....passes.plans.planned import TARGET
 from ....passes.schedule_supersteps import SUPERSTEP
 from ..generators.program import Program, invalidity
@@ -69,6 +75,9 @@ def _compiles(program: Program, limit: float) -> bool:
 def passes_to_the_machine(program: Program) -> tuple[str, ...]:
     """The rest of the default pipeline for a program, which may be partly decided."""
     module, level = program.module, program.level
+    if level in FROM_SOURCES:
+        lowered = (*FROM_SOURCES[level], shorthand_from(NN))
+        return lowered
     # The way out of a user's level leads to one of abele's levels, never to another user's level.
     used = [each for each in LEVELS if each.like is None or each == level]
     down = passes_down(used)

@@ -108,7 +108,7 @@ def test_a_pass_is_tested_on_programs_as_it_declares():
 def test_an_unknown_level_is_refused_with_the_known_ones():
     from abele.tools.testing import programs
 
-    with pytest.raises(ValueError, match="level 'cloud'; need one of nn, partition"):
+    with pytest.raises(ValueError, match="level 'cloud'; need one of stablehlo, nn, partition"):
         programs("cloud")
     with pytest.raises(InputError, match="no pass 'cloud'"):
         check_pass("cloud")

@@ -95,7 +95,7 @@ def test_the_command_exits_1_if_nothing_was_changed(tmp_path: Path):
     result = CliRunner().invoke(app, [*words, "--level", "nn", "-o", str(tmp_path / "out")])
     assert result.exit_code == 1
     assert "changed none of" in result.output
-    assert "give --level, one of nn, partition" in result.output
+    assert "give --level, one of stablehlo, nn, partition" in result.output
 
 
 def test_the_level_of_a_job_may_be_given():

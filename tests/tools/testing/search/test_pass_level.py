@@ -64,7 +64,7 @@ def test_the_levels_that_code_names_come_highest_first(tested: ModulePass, level
 
 def test_a_given_level_must_be_known():
     assert level_given(EXCHANGE).level == "exchange"
-    with pytest.raises(InputError, match="level 'tiel'; need one of nn, partition"):
+    with pytest.raises(InputError, match="level 'tiel'; need one of stablehlo, nn, partition"):
         level_given("tiel")
     with pytest.raises(InputError, match="level 'tiel'"):
         check_pass(MarkCopies(), level="tiel", examples=1)

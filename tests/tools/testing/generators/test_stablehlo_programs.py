@@ -1,0 +1,54 @@
+"""Programs of stablehlo have operations of all families, chained, and verify."""
+
+from random import Random
+
+import pytest
+
+from abele.backends.stablehlo import is_interpreted, run_stablehlo
+from abele.dialects.levels import STABLEHLO
+from abele.passes.stablehlo_to_nn import table as lowering
+from abele.tools.testing.generators.program import invalidity
+from abele.tools.testing.generators.stablehlo_programs.program import random_program
+from abele.tools.testing.generators.stablehlo_programs.table import FAMILIES, TABLE
+
+
+def test_every_operation_that_abele_lowers_is_drawn_and_interpreted():
+    assert set(TABLE) == set(lowering.TABLE)
+    assert [name for name in TABLE if not is_interpreted(name)] == []
+
+
+def test_a_program_follows_from_its_seed_alone():
+    texts = {random_program(Random(7)).text for _ in range(2)}
+    assert len(texts) == 1
+
+
+def test_programs_verify_and_chain_operations_of_all_families():
+    names: set[str] = set()
+    chained = 0
+    for seed in range(150):
+        program = random_program(Random(seed))
+        assert invalidity(program.module) is None
+        ops = [op for op in program.module.walk() if op.name in TABLE]
+        names |= {op.name for op in ops}
+        made = {result for op in ops for result in op.results}
+        chained += any(each in made for op in ops for each in op.operands)
+    assert all(names & family.keys() for family in FAMILIES.values())
+    assert chained > 75
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_program_has_the_operations_that_are_asked_for(family: str):
+    for name in FAMILIES[family]:
+        found = {
+            op.name
+            for seed in range(3)
+            for op in random_program(Random(seed), [name]).module.walk()
+        }
+        assert name in found
+
+
+def test_programs_run_at_their_own_level():
+    for seed in range(40):
+        program = random_program(Random(seed))
+        if program.level == STABLEHLO:
+            assert run_stablehlo(program.module, program.inputs).outputs

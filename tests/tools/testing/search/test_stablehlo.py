@@ -1,0 +1,73 @@
+"""Passes of the level stablehlo are tested by the kit as those of any other level."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+
+from abele.dialects.levels import NN, STABLEHLO
+from abele.dialects.stablehlo import SliceOp
+from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.tools.testing import Miscompiled, Program, check_pass, programs
+from abele.tools.testing.search.fuzz import jobs
+from abele.tools.testing.search.pass_level import level_for
+from abele.tools.testing.search.settings import CheckSettings
+
+
+@dataclass(frozen=True)
+class SwapSubtract(ModulePass):
+    """Swap the operands of each difference, which is wrong. stablehlo -> stablehlo."""
+
+    name = "swap-subtract"
+    takes = STABLEHLO
+    leaves = STABLEHLO
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            if each.name == "stablehlo.subtract":
+                each.operands[0], each.operands[1] = each.operands[1], each.operands[0]
+
+
+@dataclass(frozen=True)
+class DropWholeSlices(ModulePass):
+    """Remove slices that keep all elements."""
+
+    name = "drop-whole-slices"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in list(op.walk()):
+            if isinstance(each, SliceOp) and each.operand.type == each.result.type:
+                each.result.replace_all_uses_with(each.operand)
+                assert each.parent is not None
+                each.parent.erase_op(each)
+
+
+def test_a_wrong_pass_of_a_user_is_found_and_its_program_becomes_one_operation():
+    with pytest.raises(Miscompiled) as failure:
+        check_pass(SwapSubtract(), examples=200, seed=1, operators=["stablehlo.subtract"])
+    assert failure.value.program.level == STABLEHLO
+    kept = [op for op in failure.value.program.module.walk() if op.name.startswith("stablehlo.")]
+    assert [op.name for op in kept] == ["stablehlo.subtract"]
+
+
+def test_a_right_pass_passes_on_programs_of_the_operations_that_its_code_names():
+    found = level_for(DropWholeSlices(), CheckSettings())
+    assert (found.level, found.why) == ("stablehlo", "its code names operations of stablehlo")
+    report = check_pass(DropWholeSlices(), examples=40, seed=1)
+    assert report.changed > 2
+
+
+def test_the_pass_that_leads_to_nn_is_checked_on_programs_of_stablehlo():
+    report = check_pass("convert-stablehlo-to-nn", examples=25, seed=1, guided=False)
+    assert report.level == "stablehlo"
+    assert report.changed >= report.examples - 2 > 15
+
+
+def test_there_are_jobs_from_stablehlo():
+    assert {"convert-stablehlo-to-nn", "stablehlo -> exchange, as planned"} <= set(jobs())
+
+
+@given(programs("stablehlo"))
+@settings(max_examples=5, deadline=None)
+def test_programs_of_stablehlo_are_a_strategy(program: Program):
+    assert program.level in (STABLEHLO, NN)

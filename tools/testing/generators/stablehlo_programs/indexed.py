@@ -1,0 +1,174 @@
+"""Draws gathers, scatters, and slices that begin at indices of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import BoolAttr, i32, i64
+from xdsl.ir import SSAValue
+
+from .....dialects import nn, stablehlo
+from .draft import ALL, INDICES, NUMBERS, Draft, Draw, integers, scalar_like, tensor_like
+from .merging import region_of
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Slices of a tensor at places that another tensor holds.
+
+    Attributes:
+        batching, places_batching: axes of the tensor that are one with axes of the places.
+        gone: axes of the tensor that the slices do not have.
+        numbers: the axis of the tensor that each number of a place is for.
+        at: the axis of the places along which these numbers lie.
+        places: the shape of the places.
+        sizes: of a slice.
+        offsets: the axes of all slices together that those of one slice become.
+        shape: of all slices together.
+    """
+
+    batching: tuple[int, ...]
+    places_batching: tuple[int, ...]
+    gone: tuple[int, ...]
+    numbers: tuple[int, ...]
+    at: int
+    places: tuple[int, ...]
+    sizes: tuple[int, ...]
+    offsets: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def _windows(draft: Draft, shape: Sequence[int]) -> _Windows:
+    random, rank = draft.random, len(shape)
+    batching = draft.some(rank, 0)[:1] if draft.chance(0.25) else []
+    others = [a for a in range(rank) if a not in batching]
+    gone = [a for a in others if draft.chance(0.5)]
+    numbers = random.sample(others, random.randint(0, len(others)))
+    outer = [draft.choice((1, 2, 3)) for _ in range(random.randint(0, 2))]
+    places_batching = [random.randint(0, len(outer)) for _ in batching]
+    for axis, at in zip(batching, places_batching, strict=True):
+        outer.insert(at, shape[axis])
+    places, at = list(outer), random.randint(0, len(outer))
+    if len(numbers) == 1 and draft.chance(0.3):
+        at = len(places)
+    else:
+        places.insert(at, len(numbers))
+        places_batching = [a + (a >= at) for a in places_batching]
+    sizes = [
+        min(n, 1) if a in (*gone, *batching) else random.randint(min(n, 1), n)
+        for a, n in enumerate(shape)
+    ]
+    kept = [n for a, n in enumerate(sizes) if a not in (*gone, *batching)]
+    offsets = sorted(random.sample(range(len(outer) + len(kept)), len(kept)))
+    inner, batch = iter(kept), iter(outer)
+    made = [next(inner) if a in offsets else next(batch) for a in range(len(outer) + len(kept))]
+    lists = (batching, places_batching, gone, numbers)
+    own = [tuple(each) for each in lists]
+    return _Windows(
+        own[0], own[1], own[2], own[3], at, tuple(places), tuple(sizes), tuple(offsets), tuple(made)
+    )
+
+
+def _value(draft: Draft) -> SSAValue:
+    found = draft.value(ALL)
+    return draft.of((3, 2), nn.element_of(found)) if 0 in nn.shape_of(found) else found
+
+
+def _gather(draft: Draft, name: str) -> None:
+    value = _value(draft)
+    found = _windows(draft, nn.shape_of(value))
+    axes = stablehlo.GatherAxes(
+        found.offsets,
+        found.gone,
+        found.batching,
+        found.places_batching,
+        found.numbers,
+        found.at,
+    )
+    operands = [value, draft.of(found.places, draft.choice(INDICES))]
+    how = {
+        "dimension_numbers": stablehlo.GatherAttr(axes),
+        "indices_are_sorted": BoolAttr.from_bool(False),
+    }
+    if name == "stablehlo.gather":
+        how["slice_sizes"] = integers(found.sizes)
+    elif found.sizes:
+        operands.append(draft.constant(list(found.sizes), draft.choice((i32, i64))))
+    else:
+        return
+    draft.add(name, operands, [tensor_like(value, found.shape)], how)
+
+
+MERGES = ("add", "add", "subtract", "multiply", "maximum", "minimum", "update", "operand")
+OF_TRUTHS = ("and", "or", "update")
+
+
+def _scatter(draft: Draft, name: str) -> None:
+    value = _value(draft)
+    is_number = nn.element_of(value) in NUMBERS
+    values = [value]
+    if draft.chance(0.2):
+        values.append(draft.of(nn.shape_of(value), nn.element_of(value)))
+    found = _windows(draft, nn.shape_of(value))
+    axes = stablehlo.ScatterAxes(
+        found.offsets,
+        found.gone,
+        found.batching,
+        found.places_batching,
+        found.numbers,
+        found.at,
+    )
+    names = [draft.choice(MERGES if is_number else OF_TRUTHS) for _ in values]
+
+    def merge(inner: Draft, given: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        made: list[SSAValue] = []
+        for i, each in enumerate(names):
+            old, update = given[i], given[len(names) + i]
+            if each in ("update", "operand"):
+                made.append(update if each == "update" else old)
+            else:
+                made += inner.add(f"stablehlo.{each}", [old, update], [old.type])
+        return made
+
+    region = region_of(draft, [scalar_like(each) for each in values * 2], merge)
+    updates = [draft.of(found.shape, nn.element_of(each)) for each in values]
+    how = {
+        "scatter_dimension_numbers": stablehlo.ScatterAttr(axes),
+        "indices_are_sorted": BoolAttr.from_bool(False),
+        "unique_indices": BoolAttr.from_bool(False),
+    }
+    indices = draft.of(found.places, draft.choice(INDICES))
+    made = [each.type for each in values]
+    draft.add(name, [*values, indices, *updates], made, how, [region])
+
+
+def _starts(draft: Draft, rank: int) -> list[SSAValue]:
+    element = draft.choice(INDICES)
+    return [draft.of((), element) for _ in range(rank)]
+
+
+def _dynamic_slice(draft: Draft, name: str) -> None:
+    value = draft.value(ALL)
+    shape = nn.shape_of(value)
+    sizes = [draft.random.randint(min(n, 1), n) for n in shape]
+    how = {"slice_sizes": integers(sizes)}
+    draft.add(name, [value, *_starts(draft, len(shape))], [tensor_like(value, sizes)], how)
+
+
+def _dynamic_update_slice(draft: Draft, name: str) -> None:
+    value = draft.value(ALL)
+    shape = nn.shape_of(value)
+    sizes = [draft.random.randint(min(n, 1), n) for n in shape]
+    update = draft.of(sizes, nn.element_of(value))
+    draft.add(name, [value, update, *_starts(draft, len(shape))], [value.type])
+
+
+TABLE: Mapping[str, Draw] = {
+    "stablehlo.gather": _gather,
+    "stablehlo.dynamic_gather": _gather,
+    "stablehlo.scatter": _scatter,
+    "stablehlo.dynamic_slice": _dynamic_slice,
+    "stablehlo.dynamic_update_slice": _dynamic_update_slice,
+}
+"""What draws each operation, by name."""
