@@ -21,6 +21,8 @@ from ..ir.upstream import Context, ModuleOp, ModulePass
 from .gradients.emit import Emitter
 from .gradients.micro_batches import read_axes
 from .gradients.program import drop_groups, entry_of, inputs_of
+from .planner.shards import read_shards
+from .planner.shards_of_training import in_layers
 from .plans.planned import asked_target
 from .replicas.following import Following
 from .replicas.partial_sums import PartialSums, loops_of
@@ -60,6 +62,8 @@ class Replicate(ModulePass):
         batch_axes: the axis of the samples of an input, as INPUT:AXIS, where it is not the first;
             INPUT:none for an input that is the same for all samples.
         target: as for plan-splits.
+        shard: which dimensions of which operators are cut across chips otherwise, as for
+            plan-splits. Replicas keep no parts of the gradients of such layers.
     """
 
     name = "replicate"
@@ -70,6 +74,7 @@ class Replicate(ModulePass):
     combine: Way = "auto"
     batch_axes: tuple[str, ...] = ()
     target: str = ""
+    shard: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for replicas that the chips or the batch do not
@@ -89,7 +94,8 @@ class Replicate(ModulePass):
         drop_groups(op)
         with Edit(source_at("merge replicas", Replicate.apply), main) as edit:
             merging = _Merging(self, target, edit)
-            sums = PartialSums(self.replicas, found.dims, edit, merging.combined)
+            whole = set(in_layers([each.name for each in read_shards(self.shard)], op))
+            sums = PartialSums(self.replicas, found.dims, edit, merging.combined, whole)
             ops = [*op.walk()]
             for loop in loops_of(ops):
                 sums.carry(loop)

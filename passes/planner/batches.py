@@ -28,7 +28,8 @@ def with_batch(limits: Limits, module: ModuleOp) -> Limits:
     for op in module.walk():
         own = terms.get(op, FREE)
         batch, parts = _batch(op, found, replicas), op.attributes.get(PARTS)
-        if batch is not None:
+        # A user's shard of an operator comes before what replicas do.
+        if batch is not None and own.across is None:
             own = replace(own, batch=batch)
         elif shares and isinstance(op, Structured) and phases.phase(op) == UPDATE:
             own = replace(own, every=True)

@@ -19,7 +19,9 @@ from ...dialects.abele import Plan, PlanAttr
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.nn import element_of
 from ...dialects.structured import Movement, Structure, Structured
+from ...ir.node_names import MOST_STEPS as MOST_NAMES
 from ...ir.node_names import no_such_operator, operations_matching, operations_named
+from ...ir.phases import FORWARD, Phases
 from ...ir.provenance import origin, place
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
@@ -46,6 +48,7 @@ from .question import unplaced
 from .relaxed import Relaxed, relaxed_limits
 from .serial import priced
 from .shards import read_shards
+from .shards_of_training import shards_of_training
 from .spreads import can_spread, ways_of
 from .terms import FREE, Terms
 
@@ -160,6 +163,15 @@ def resolve(
             plans[op] = each.plan()
         else:
             terms[op] = each.terms()
+    chosen = {op: own.across for op, own in terms.items() if own.across is not None}
+    for op, across in shards_of_training(module, chosen).items():
+        if op in terms or op in plans or "plan" in op.attributes:
+            continue
+        each = _Operator(op, {}, constraints, target)
+        own = Terms(across=across, apart=each.target.tiles_per_chip)
+        has_chips = prod(across) <= target.chips
+        if has_chips and can_spread(replace(each.problem, terms=own), across, each.target):
+            terms[op] = own
     return Constrained(Limits(proportion, proportions, terms), plans, places)
 
 
@@ -179,16 +191,53 @@ def _asked(constraints: Constraints, module: ModuleOp) -> dict[Operation, Asked]
     patterns = [name for name, found in every.items() if not found]
     for name in patterns:
         every[name] = operations_matching(name, planned)
+        if not every[name] and name in constraints.shards:
+            every[name] = _below(name, constraints, planned, Phases.of(module))
         if not every[name]:
             where = constraints.place(name)
             why = no_such_operator(name, planned, module.walk(), "needs no plan")
             raise InputError(f"{where}: {why}")
+    for name in constraints.shards:
+        # Of the steps of one node, only some may have the dimension.
+        every[name] = _having_dims(name, constraints, every[name]) or every[name]
     for name in (*patterns, *(name for name in every if name not in patterns)):
         values = constraints.operators[name]
         for op in every[name]:
             before = _compatible(asked.get(op, {}), values)
             asked[op] = before | {key: (name, value) for key, value in values.items()}
     return asked
+
+
+def _having_dims(name: str, constraints: Constraints, ops: Iterable[Operation]) -> list[Operation]:
+    """Those of some operators that have all dimensions of a shard."""
+    wanted = {dim for dim, _ in constraints.shards[name].across}
+    return [op for op in ops if wanted <= set(_dim_names(op))]
+
+
+def _dim_names(op: Operation) -> list[str]:
+    if isinstance(op, Movement):
+        return [dim.name for dim in op.moves()[0].dims]
+    assert isinstance(op, Structured)
+    return [dim.name for dim in op.structure().space.dims]
+
+
+def _below(
+    name: str, constraints: Constraints, planned: Sequence[Operation], phases: Phases
+) -> list[Operation]:
+    """The forward operator below a node that has the dimensions of a shard; none if no operator
+    has. Raises InputError if there are several."""
+    below = [op for op in planned if phases.phase(op) == FORWARD]
+    found = _having_dims(name, constraints, operations_matching(f"{name}/*", below))
+    if len(found) > 1:
+        names = list(dict.fromkeys(origin(op) or op.name for op in found))
+        more = f", and {len(names) - MOST_NAMES} others" if len(names) > MOST_NAMES else ""
+        dims = " and ".join(dim for dim, _ in constraints.shards[name].across)
+        raise InputError(
+            f"{constraints.place(name)}: {len(found)} operators below {name} have the dimension "
+            f"{dims}: {', '.join(names[:MOST_NAMES])}{more}; name one of them, or all as "
+            f"'{name}/*'"
+        )
+    return found
 
 
 def _compatible(before: Asked, values: Mapping[str, object]) -> Asked:

@@ -149,8 +149,8 @@ class Following:
             spans = self.values.get(value, ())
             if not spans:
                 continue
-            dims = _dims(spans, nn.shape_of(value), space.operands[0])
-            found = _axes(dims, space.results[0])
+            dims = dims_along(spans, nn.shape_of(value), space.operands[0])
+            found = axes_along(dims, space.results[0])
             # The plan of a movement cuts the axes of its result.
             if found:
                 self.dims.setdefault(op, found)
@@ -165,13 +165,13 @@ class Following:
             spans = self.values.get(value, ())
             if found or not spans:
                 continue
-            dims = _dims(spans, nn.shape_of(value), access)
+            dims = dims_along(spans, nn.shape_of(value), access)
             found = tuple(each for each in dims if each.along not in named)
         if not found:
             return
         self.dims[op] = found
         for value, access in zip(op.results, space.results, strict=True):
-            axes = _axes(found, access)
+            axes = axes_along(found, access)
             self._set(value, in_shape(axes, access.shape, nn.shape_of(value)))
 
     # What is computed from no input: masks, zeros
@@ -190,7 +190,7 @@ class Following:
         spans = found[0]
         self._set(value, spans)
         if isinstance(op, Structured):
-            dims = _dims(spans, nn.shape_of(value), op.structure().space.results[0])
+            dims = dims_along(spans, nn.shape_of(value), op.structure().space.results[0])
             if dims:
                 self.dims.setdefault(op, dims)
 
@@ -205,7 +205,7 @@ class Following:
             return in_shape(spans, nn.shape_of(op.results[0]), shape)
         if isinstance(op, Structured) and op in self.dims:
             access = op.structure().space.operands[index]
-            return in_shape(_axes(self.dims[op], access), access.shape, shape)
+            return in_shape(axes_along(self.dims[op], access), access.shape, shape)
         return ()
 
 
@@ -214,7 +214,7 @@ def _last(block: Block) -> Operation:
     return block.last_op
 
 
-def _dims(spans: Spans, shape: tuple[int, ...], access: AccessMap) -> Spans:
+def dims_along(spans: Spans, shape: tuple[int, ...], access: AccessMap) -> Spans:
     """The dimensions of a space that span what the axes of an operand do.
 
     Args:
@@ -230,7 +230,7 @@ def _dims(spans: Spans, shape: tuple[int, ...], access: AccessMap) -> Spans:
     return tuple(found)
 
 
-def _axes(dims: Spans, access: AccessMap) -> Spans:
+def axes_along(dims: Spans, access: AccessMap) -> Spans:
     """The axes of a result that dimensions lie along."""
     found: list[Samples] = []
     for each in dims:

@@ -8,7 +8,7 @@ micro-batches carries parts, and chips exchange bytes once, after the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -33,12 +33,14 @@ class PartialSums:
         replicas: how many there are.
         dims: the dimensions of each operation that span samples.
         combined: makes the sum of all replicas from their own sums, in front of an operation.
+        whole: operations that replicas do not share.
     """
 
     replicas: int
     dims: Mapping[Operation, Spans]
     edit: Edit
     combined: Callable[[SSAValue, Operation], SSAValue]
+    whole: Collection[Operation] = ()
     parts: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     # Which values have parts
@@ -61,6 +63,8 @@ class PartialSums:
     def is_sum(self, op: Operation) -> bool:
         """Whether an operation sums over samples, and nothing follows that sum."""
         if not isinstance(op, Structured) or len(op.results) != 1 or op not in self.dims:
+            return False
+        if op in self.whole:
             return False
         structure = op.structure()
         body, space = structure.body, structure.space

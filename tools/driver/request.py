@@ -528,6 +528,8 @@ class Request:
         target = None if self.target is None else _resolved(self.target)
         axes = () if self.train is None else self.train.batch_axes
         copies = None if self.replicas is None else read_replicas(self.replicas, axes)
+        if copies is not None:
+            copies = replace(copies, shard=tuple(self.shard))
         asked = PipelineOptions(
             self.pipeline,
             self.schedule,
@@ -571,7 +573,8 @@ class Request:
         if self.replicas is None or self.file.endswith(PROGRAM_FILE):
             return self
         axes = () if self.train is None else self.train.batch_axes
-        passes = with_replicas(self.passes, read_replicas(self.replicas, axes))
+        copies = replace(read_replicas(self.replicas, axes), shard=tuple(self.shard))
+        passes = with_replicas(self.passes, copies)
         return replace(self, replicas=None, passes=passes)
 
     def with_remote(self) -> Request:

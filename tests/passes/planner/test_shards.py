@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
-from math import isnan
+from functools import lru_cache
+from math import isnan, prod
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from some_models import model, node
 
 from abele.backends.target import resolve_target
+from abele.dialects.exchange import VariableOp
+from abele.dialects.structured import Structured
 from abele.ir.errors import InputError
+from abele.ir.provenance import origin
 from abele.ir.text import parse_module
 from abele.passes.planner.constrained import Planned, plan_program
+from abele.passes.planner.crossing import on_chips
 from abele.passes.planner.shards import Shard, read_shards
-from abele.tools import compile_model
+from abele.passes.planner.shards_of_training import shards_of_training
+from abele.passes.plans.fused import FusedGroups
+from abele.tools import Executable, Training, compile_model
 
 from ...strategies import context
 
@@ -137,3 +146,103 @@ def test_a_name_may_have_colons():
     assert Shard.read("block:0/fc:n=2").name == "block:0/fc"
     assert str(Shard.read("fc1: n = 2 , m=4")) == "fc1:n=2,m=4"
     assert len(read_shards(["fc1:n=2", "fc*:n=2"])) == 2
+
+
+# Steps of training
+
+
+def whole(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Small integers, whose sums are exact in any order."""
+    return np.random.default_rng(seed).integers(-1, 2, shape).astype(np.float32)
+
+
+def network() -> onnx.ModelProto:
+    nodes = [node("Gemm", "x w b", "h"), node("Relu", "h", "r"), node("MatMul", "r v", "y")]
+    nodes[0].name, nodes[2].name = "fc1", "fc2"
+    weights = {"w": whole((6, 16), 0), "b": whole((16,), 1), "v": whole((16, 4), 2)}
+    return model(nodes, {"x": ["N", 6]}, ["y"], weights)
+
+
+@lru_cache
+def step(shard: tuple[str, ...] = (), replicas: str = "", micro_batches: int = 1) -> Executable:
+    """A program after two steps of training."""
+    train = Training(
+        loss="mean_square",
+        reduction="sum",
+        learning_rate=0.125,
+        momentum=0.5,
+        micro_batches=micro_batches,
+    )
+    exe = compile_model(
+        network(),
+        "tiny:32,links.topology=ladder,links.chips=4" if shard else "tiny:8",
+        batch=16,
+        train=train,
+        shard=shard,
+        replicas=replicas or None,
+        cache=False,
+    )
+    for i in range(2):
+        _ = exe.run({"x": whole((16, 6), i), "target": whole((16, 4), 10 + i)})
+    return exe
+
+
+def chips_with_all_of(exe: Executable) -> int:
+    """The most chips that hold all of a variable like the weight of fc1, or a part of it."""
+    found = [
+        on_chips(each.placed, exe.target).replicas * prod(each.placed.shape) // (6 * 16)
+        for each in exe.module_at("exchange").body.block.ops
+        if isinstance(each, VariableOp) and each.placed.shape[-2:] == (6, 16)
+    ]
+    return max(found)
+
+
+@pytest.mark.parametrize(
+    ("shard", "replicas", "micro_batches"),
+    [
+        (("fc1:n=4",), "", 1),
+        (("fc1:n=4",), "4:ring", 1),
+        (("fc1:n=2", "fc2:k=4"), "2", 2),
+    ],
+)
+def test_a_step_of_a_sharded_layer_gives_the_states_of_one_chip(
+    shard: tuple[str, ...], replicas: str, micro_batches: int
+):
+    one, several = step(), step(shard, replicas, micro_batches)
+    assert one.states.keys() == several.states.keys()
+    for name, value in one.states.items():
+        np.testing.assert_array_equal(several.states[name], value, err_msg=name)
+
+
+def test_no_chip_holds_all_of_a_sharded_weight_or_of_its_gradient():
+    assert chips_with_all_of(step(("fc2:k=4",), "4:ring")) == 4
+    assert chips_with_all_of(step(("fc1:n=4",), "4:ring")) == 1
+
+
+def test_operators_of_another_layer_are_not_cut():
+    module = step(("fc1:n=4",)).stages.plans.module.clone()
+    with FusedGroups(module):
+        ops = [op for op in module.walk() if isinstance(op, Structured)]
+        (fc1,) = (op for op in ops if (origin(op) or "").startswith("fc1/product+fc1"))
+        found = shards_of_training(module, {fc1: (1, 4, 1)})
+        names = {origin(op) or "" for op in found}
+    assert len(names) > 1
+    assert all("fc1/" in name for name in names)
+    assert all(prod(across) == 4 for across in found.values())
+
+
+def test_a_name_stands_for_the_one_operator_below_it_that_has_the_dimension():
+    text = NET.replace('loc("fc1")', 'loc("dense/product")').replace(
+        'loc("fc2")', 'loc("other/product")'
+    )
+    found = plan_program(parse_module(text, context()), FOUR, shards=["dense:n=4"])
+    assert across(found)[0] == (1, 4, 1)
+    with pytest.raises(InputError, match="^--shard dense:q=4: became dense/product; name one"):
+        plan_program(parse_module(text, context()), FOUR, shards=["dense:q=4"])
+    both = text.replace("other/product", "dense/second")
+    with pytest.raises(
+        InputError,
+        match="^--shard dense:n=4: 2 operators below dense have the dimension n: dense/product, "
+        "dense/second; name one of them, or all as 'dense/[*]'",
+    ):
+        plan_program(parse_module(both, context()), FOUR, shards=["dense:n=4"])
