@@ -35,7 +35,8 @@ class Decompose(ModulePass):
             whole = pending.pop()
             assert isinstance(whole, Operation)
             made, _ = replace_by_parts(whole)
-            pending += [part for part in made if isinstance(part, Composite)]
+            parts = (each for part in made for each in part.walk())
+            pending += [each for each in parts if isinstance(each, Composite)]
 
 
 def replace_by_parts(whole: Operation) -> tuple[list[Operation], list[SSAValue]]:

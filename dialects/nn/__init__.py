@@ -60,6 +60,7 @@ from .movement import ConcatOp, ExpandOp, PadOp, ResampleOp, ReshapeOp, SliceOp,
 from .sequence import ScanOp, SortIndicesOp, SortOp
 from .state import ConstantOp, LoadOp, StateOp, StoreOp
 from .summarize import CombiningOp, SummarizeOp, SummarizeWindowsOp
+from .triangular import CholeskyOp, TriangularSolveOp, bad_pivot
 from .window import PoolOp, ReduceOp
 from .windowed import pooled_size, window_reach
 
@@ -80,6 +81,8 @@ COMPOSITES = (
     LrnOp,
     AveragePoolOp,
     GemmOp,
+    CholeskyOp,
+    TriangularSolveOp,
 )
 
 CORE = (
@@ -116,6 +119,7 @@ __all__ = [
     "BatchNormOp",
     "BlockMatMulOp",
     "ChainableOp",
+    "CholeskyOp",
     "CombiningOp",
     "CompositeOp",
     "ComputeOp",
@@ -155,9 +159,11 @@ __all__ = [
     "SummarizeWindowsOp",
     "TensorOp",
     "TransposeOp",
+    "TriangularSolveOp",
     "UpdateOp",
     "angle",
     "at",
+    "bad_pivot",
     "broadcast",
     "can_begin",
     "can_chain",

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Unpack
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType, UnitAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, prop_def
 
 from ...ir.provenance import at
 from ...ir.support.number_kinds import is_floating
 from ...ir.unmet import Unmet
-from ...ir.upstream import Builder, VerifyException
+from ...ir.upstream import Builder, InsertPoint, VerifyException
+from .. import control
 from ..dtypes import numpy_dtype
 from ..structured import Composite
 from .base import (
@@ -48,6 +49,7 @@ from .elementwise import (
     SquareOp,
     SubOp,
 )
+from .generic import ComputeOp
 from .movement import ReshapeOp
 from .state import ConstantOp
 from .window import PoolOp, ReduceOp
@@ -71,19 +73,43 @@ class CompositeOp(PureTensorOp, Composite, ABC):
 
 
 class Parts:
-    """The operations that a decomposition has built so far."""
+    """The operations that a decomposition has built so far.
 
-    def __init__(self, whole: CompositeOp, builder: Builder):
+    Attributes:
+        path: the steps that contain all others, from the outermost loop to the innermost.
+        ops: the operations.
+        times: how often each name of a step has been used. The second one is called "index2".
+    """
+
+    def __init__(self, whole: CompositeOp, builder: Builder, path: tuple[str, ...] = ()):
         self.whole = whole
         self.builder = builder
-        self.ops: list[PureTensorOp | ConstantOp] = []
+        self.path = path
+        self.ops: list[Operation] = []
+        self.times: dict[str, int] = {}
 
-    def __call__(self, step: str, op: PureTensorOp | ConstantOp) -> SSAValue:
+    def __call__(self, step: str, op: PureTensorOp | ConstantOp | ComputeOp) -> SSAValue:
         """Insert an operation as a named step, and return its result."""
-        op.location = at(self.whole, step)
+        self._insert(step, op)
+        return op.result
+
+    def repeat(
+        self, step: str, count: int, initial: Sequence[SSAValue], body: Iteration
+    ) -> list[SSAValue]:
+        """Insert a loop as a named step, and return the values of its last iteration."""
+        block = Block(arg_types=[*(value.type for value in initial), control.ITERATION_NUMBER])
+        inner = Parts(self.whole, Builder(InsertPoint.at_end(block)), (*self.path, step))
+        *carried, number = block.args
+        block.add_op(control.YieldOp(*body(inner, carried, number)))
+        loop = control.RepeatOp(count, initial, Region(block))
+        self._insert(step, loop)
+        return list(loop.outputs)
+
+    def _insert(self, step: str, op: Operation) -> None:
+        count = self.times[step] = self.times.get(step, 0) + 1
+        op.location = at(self.whole, *self.path, step if count == 1 else f"{step}{count}")
         self.ops.append(op)
         self.builder.insert(op)
-        return op.result
 
     def cast(self, step: str, value: SSAValue, element: Attribute) -> SSAValue:
         """A value with elements of a type; the same value if it has them already."""
@@ -96,6 +122,11 @@ class Parts:
     def narrow(self, value: SSAValue) -> SSAValue:
         """A value with the elements of the whole's result."""
         return self.cast("narrow", value, element_of(self.whole.result))
+
+
+Iteration = Callable[[Parts, Sequence[SSAValue], SSAValue], Sequence[SSAValue]]
+"""Builds an iteration, from its parts so far, the values that it takes, and its number, an i32.
+Returns the values that the next iteration takes."""
 
 
 def _need_float(value: SSAValue, what: str) -> None:

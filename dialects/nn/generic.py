@@ -28,7 +28,7 @@ from ..combiners import MEMBERS
 from ..coordinates import verify_coordinate_dtypes
 from ..dtypes import STORED, numpy_dtype
 from ..scalar_functions import ARITHMETIC, FUNCTIONS
-from ..structured import Body, Narrow, Structure
+from ..structured import Body, Narrow, Stage, Structure
 from ..verify_structure import verify_results_cover, verify_structure
 from .base import (
     MOST_POSITIONS,
@@ -448,6 +448,7 @@ def compute(
     combiner: str | None = None,
     parameters: Sequence[float] = (),
     where: Sequence[tuple[Index, int, At]] = (),
+    then: Sequence[tuple[Stage, At]] = (),
     position: Sequence[Index] = (),
     along: Along | None = None,
     narrow: bool = False,
@@ -469,13 +470,14 @@ def compute(
         parameters: constants of the function.
         where: conditions that points must meet, each a tuple (index, size of its axis, operand of
             integers that it must equal).
+        then: functions of the merged points, each with its one further operand.
         position: the dimensions that are the axes of the tensor in which an element's position
             counts, for a combiner that needs one.
         along: a scan or sort along the whole dimension.
         element: the element type of the result, if it differs from that of the function.
     """
     read = [each for each in operands if isinstance(each, At)]
-    reads = [*read, *(given for _, _, given in where)]
+    reads = [*read, *(given for _, _, given in where), *(given for _, given in then)]
     counted = [each for each in operands if isinstance(each, Index)]
     related = [index for index, _, _ in where]
     dims = dims_of(result, *(each.indices for each in reads), related, position, counted)
@@ -483,7 +485,12 @@ def compute(
         each.coordinate(i, dims) for i, each in enumerate(operands) if isinstance(each, Index)
     )
     body = Body(
-        function, combiner, tuple(parameters), narrow=Narrow() if narrow else None, along=along
+        function,
+        combiner,
+        tuple(parameters),
+        tuple(stage for stage, _ in then),
+        Narrow() if narrow else None,
+        along,
     )
     places = AccessMap(tuple(index.axis(index.dim.size, dims) for index in position))
     target = AccessMap(tuple(index.axis(index.dim.size, dims) for index in result))

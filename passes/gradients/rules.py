@@ -17,6 +17,7 @@ from .errors import NoGradient
 from .iteration_rows import narrowed
 from .structured import differentiated
 from .summaries import summarized
+from .triangular import cholesky, triangular_solve
 
 Gradients = Sequence[SSAValue | None]
 """The gradients of an operation's results; None for a result without one."""
@@ -497,6 +498,8 @@ RULES: dict[type[Operation], Rule] = {
     nn.SortOp: _sort,
     nn.SoftmaxOp: _softmax,
     nn.LogSoftmaxOp: _log_softmax,
+    nn.CholeskyOp: cholesky,
+    nn.TriangularSolveOp: triangular_solve,
 }
 """Rules of operations whose gradient is a named operation, or does not follow from a space and a
 body.

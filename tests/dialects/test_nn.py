@@ -281,6 +281,15 @@ CASES = [
         ),
         t(5, 3),
     ),
+    (nn.CholeskyOp, [t(2, 9, 9)], lambda a: nn.CholeskyOp(a, upper=True), t(2, 9, 9)),
+    (
+        nn.TriangularSolveOp,
+        [t(9, 9), t(3, 9)],
+        lambda a, b: nn.TriangularSolveOp(
+            a, b, lower=True, transpose=True, unit=True, from_right=True
+        ),
+        t(3, 9),
+    ),
 ]  # fmt: skip
 IDS = [f"{case[0].name}-{i}" for i, case in enumerate(CASES)]
 

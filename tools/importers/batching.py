@@ -182,7 +182,11 @@ class Batch:
             for i, axis in given:
                 self._through(node, op, moves[i], 0, axis)
         elif isinstance(op, Composite) and not isinstance(op, Reinterpretation):
-            self._past(node, op, given[0][1])
+            operand, axis = given[0]
+            rank = len(nn.shape_of(op.operands[operand]))
+            if axis >= rank - op.mixed_axes:
+                raise self._mixed(node)
+            self._past(node, op, axis)
 
     def _through(
         self, node: NodeBuilder, op: Operation, space: Space, operand: int, axis: int

@@ -290,6 +290,8 @@ def _decomposed(node: Node, op: Any) -> Sequence[SSAValue]:
     """An operation that is defined by simpler ones: these, one after another."""
     block = Block()
     results = op.decompose(Builder(InsertPoint.at_end(block)))
+    if any(each.regions for each in block.ops):
+        raise refused(node, op, 0)
     made: dict[SSAValue, SSAValue] = {}
     for each in tuple(block.ops):
         assert isinstance(each, nn.PureTensorOp | nn.ConstantOp)
