@@ -1,4 +1,4 @@
-"""Operations that move elements, and products of tensors."""
+"""Operations that move elements, products of tensors, and those on matrices."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ...dialects.stablehlo.products import Convolving
 from ...ir.support.arrays import Array
 from ...ir.support.number_kinds import is_floating, is_whole
 from .elements import converted, dtype_of, wide
+from .matrices import MATRICES
 
 Arrays = Sequence[Array]
 
@@ -209,5 +210,6 @@ MOVING: Mapping[str, Callable[[Any, Arrays], Array]] = {
     "stablehlo.dynamic_conv": _dynamic_conv,
     "stablehlo.real_dynamic_slice": _real_dynamic_slice,
     "stablehlo.get_dimension_size": _dimension_size,
+    **MATRICES,
 }
 """What computes each of these operations, by name."""

@@ -42,6 +42,7 @@ from .enums import (
     TransposeAttr,
 )
 from .indexed import INDEXED, DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp
+from .matrices import MATRICES, CholeskyOp, TriangularSolveOp
 from .normalise import NORMALISE, BatchNormGradOp, BatchNormInferenceOp, BatchNormTrainingOp
 from .numberings import (
     NUMBERINGS,
@@ -85,6 +86,7 @@ STABLEHLO = Dialect(
         *ELEMENTWISE,
         *SHAPES,
         *PRODUCTS,
+        *MATRICES,
         *REDUCTIONS,
         *INDEXED,
         *SIZED,
@@ -109,6 +111,7 @@ __all__ = [
     "BroadcastInDimOp",
     "BroadcastOp",
     "CaseOp",
+    "CholeskyOp",
     "ClampOp",
     "CompareOp",
     "ComparisonDirectionAttr",
@@ -158,6 +161,7 @@ __all__ = [
     "StablehloOp",
     "TransposeAttr",
     "TransposeOp",
+    "TriangularSolveOp",
     "WhileOp",
     "integers_of",
     "pairs_of",

@@ -10,12 +10,11 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import nn, stablehlo
 from .conversion import Lower, ToNn
+from .matrices import CALLS as OF_MATRICES
+from .matrices import CONFIG
 from .ordering import sorted_by
 
 Call = Callable[[stablehlo.CustomCallOp, ToNn], Sequence[SSAValue]]
-
-CONFIG = "mhlo.backend_config"
-"""The attribute with further arguments of a call."""
 
 
 def _custom_call(op: stablehlo.CustomCallOp, new: ToNn) -> Sequence[SSAValue]:
@@ -70,6 +69,7 @@ def _called(names: Attribute | None) -> list[str]:
 CALLS: Mapping[str, Call] = {
     "ApproxTopK": _approximate_top_k,
     "Sharding": _sharding,
+    **OF_MATRICES,
 }
 """What lowers a call, by the name of what is called."""
 

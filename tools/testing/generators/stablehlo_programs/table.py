@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .....passes.stablehlo_to_nn.special_functions import FORMULAS
-from . import control, elementwise, indexed, merging, products, shapes
+from . import control, elementwise, indexed, matrices, merging, products, shapes
 from .draft import Draft, Draw
 
 FAMILIES: Mapping[str, Mapping[str, Draw]] = {
     "elementwise": elementwise.TABLE,
     "shapes": shapes.TABLE,
     "products": products.TABLE,
+    "matrices": matrices.TABLE,
     "merging": merging.TABLE,
     "indexed": indexed.TABLE,
     "control": control.TABLE,
