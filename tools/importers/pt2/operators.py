@@ -9,6 +9,7 @@ from .ops_creation import CREATIONS
 from .ops_elementwise import ELEMENTWISE
 from .ops_images import IMAGES
 from .ops_indexed import INDEXED
+from .ops_matrices import MATRICES
 from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
 from .ops_products import PRODUCTS
@@ -20,6 +21,7 @@ from .ops_windows import WINDOWS
 SECTIONS: dict[str, dict[str, Importer]] = {
     "on elements": ELEMENTWISE,
     "products": PRODUCTS,
+    "factors of matrices": MATRICES,
     "windows": WINDOWS,
     "reductions, sorts and losses": REDUCTIONS,
     "normalisation": NORMALISATIONS,

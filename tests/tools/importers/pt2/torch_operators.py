@@ -178,6 +178,35 @@ def products() -> dict[str, Case]:
     }
 
 
+def matrices() -> dict[str, Case]:
+    lower = torch.tril(torch.randn(2, 9, 9)) / 9 + 2 * torch.eye(9)
+    positive = lower @ lower.mT
+    right = torch.randn(9, 3)
+    solve = torch.linalg.solve_triangular
+    return {
+        "cholesky": (lambda a: torch.linalg.cholesky_ex(a)[0], (positive,)),
+        "cholesky upper": (lambda a: torch.linalg.cholesky_ex(a, upper=True)[0], (positive,)),
+        "cholesky info": (
+            lambda a: torch.linalg.cholesky_ex(a)[1],
+            (positive - torch.diag(torch.tensor([0.0, 0, 0, 0, 0, 0, 9, 0, 0])),),
+        ),
+        "solve_triangular": (lambda a, b: solve(a, b, upper=False), (lower, right)),
+        "solve_triangular right": (
+            lambda a, b: solve(a.mT, b.mT, upper=True, left=False, unitriangular=True),
+            (lower, right),
+        ),
+        "triangular_solve": (
+            lambda a, b: torch.triangular_solve(b, a, upper=False, transpose=True)[0],
+            (lower, right),
+        ),
+        "cholesky_solve": (lambda a, b: torch.cholesky_solve(b, a), (lower, right)),
+        "cholesky_solve upper": (
+            lambda a, b: torch.cholesky_solve(b, a.mT, upper=True),
+            (lower, right),
+        ),
+    }
+
+
 def windows() -> dict[str, Case]:
     return {
         "max_pool2d": (lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (IMAGE,)),
@@ -387,6 +416,7 @@ OPERATORS: dict[str, Case] = {
     **pairs(),
     **reductions(),
     **products(),
+    **matrices(),
     **windows(),
     **movements(),
 }
