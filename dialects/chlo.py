@@ -85,6 +85,16 @@ class BesselI1eOp(UnaryOp):
 
 
 @irdl_op_definition
+class ConjOp(UnaryOp):
+    """The complex number a with the other imaginary part; a itself if it is a float.
+
+    Example: %1 = "chlo.conj"(%0) : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>
+    """
+
+    name = "chlo.conj"
+
+
+@irdl_op_definition
 class CoshOp(UnaryOp):
     """The hyperbolic cosine of a.
 
@@ -282,6 +292,7 @@ CHLO = Dialect(
         AtanOp,
         AtanhOp,
         BesselI1eOp,
+        ConjOp,
         CoshOp,
         DigammaOp,
         ErfInvOp,

@@ -22,6 +22,7 @@ from .control import ITERATION_NUMBER, RepeatOp, run_around
 from .home import HOME, REMOTE, is_remote, verify_numbers
 from .partition import PartitionTensor, verify_moves, verify_result_types
 from .placement import CHIPS, placement_of
+from .source_types import is_complex, part_type
 from .tile import Arrival, CopyOp, Departure, LoadOp, ReadOp, RemoteOp, StoreOp, VerticesOp
 from .variable import ALIGNMENT, Variable
 
@@ -40,6 +41,10 @@ def _is_tensor(type_: Attribute) -> bool:
 
 
 TENSOR = Kind("a tensor of static shape, of elements that a tile can hold", _is_tensor)
+SOURCE_TENSOR = Kind(
+    "a tensor of static shape, of elements that a tile can hold or of complex numbers",
+    lambda type_: _is_tensor(part_type(type_) if is_complex(type_) else type_),
+)
 LAID_OUT = Kind(
     "a `!partition.tensor`",
     lambda type_: isinstance(type_, PartitionTensor),

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from ..ir.element_types import dense_dtype, element_type
+from ..ir.element_types import dense_dtype, dense_element
 
 
 def array_of_dense(attribute: DenseIntOrFPElementsAttr) -> NDArray[Any]:
@@ -40,7 +40,7 @@ def array_of_dense(attribute: DenseIntOrFPElementsAttr) -> NDArray[Any]:
 
 def dense_of_array(array: NDArray[Any]) -> DenseIntOrFPElementsAttr:
     """A dense attribute of the same bits. Raises ValueError for dtypes that no tile can hold."""
-    type_ = TensorType(element_type(array.dtype), array.shape)
+    type_ = TensorType(dense_element(array.dtype), array.shape)
     stored = array.astype(np.uint8) * 255 if array.dtype == np.bool_ else array
     data = np.ascontiguousarray(stored).tobytes()
     return DenseIntOrFPElementsAttr(cast("Any", type_), BytesAttr(data))

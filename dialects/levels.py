@@ -17,6 +17,7 @@ from . import nn, partition
 from .constraints import (
     LAID_OUT,
     NOTHING,
+    SOURCE_TENSOR,
     TENSOR,
     calls_no_entry,
     changes_variables,
@@ -268,7 +269,7 @@ STABLEHLO = Level(
         row("chlo"),
         row("nn.state nn.load nn.store"),
         *_functions("nn.state"),
-        row("func", values(TENSOR)),
+        row("func", values(SOURCE_TENSOR)),
         _NN_STATES,
     ),
     meaning="What is computed, as JAX and other frameworks write it.",

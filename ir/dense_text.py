@@ -39,17 +39,20 @@ def dense_elements(text: str, shape: Sequence[int], dtype: np.dtype[Any]) -> NDA
     skeleton = _NUMBER.sub("0", bare)
     if not numbers and not bare and 0 in shape:
         return np.zeros(0, dtype)
-    if skeleton == "0":
-        return _array(numbers, dtype)
+    is_complex = dtype.kind == "c"
+    part = np.dtype(f"f{dtype.itemsize // 2}") if is_complex else dtype
+    element = "(0,0)" if is_complex else "0"
+    if skeleton == element:
+        return _array(numbers, part).view(dtype)
     # A type can say any number of elements, so compare the numbers before the brackets.
-    if len(numbers) != prod(shape) or skeleton != _nested(shape):
+    if len(numbers) != prod(shape) * (1 + is_complex) or skeleton != _nested(shape, element):
         raise ValueError(f"elements of another shape than {list(shape)}")
-    return _array(numbers, dtype)
+    return _array(numbers, part).view(dtype)
 
 
-def _nested(shape: Sequence[int]) -> str:
-    """The brackets and commas around zeros in this shape."""
-    text = "0"
+def _nested(shape: Sequence[int], element: str) -> str:
+    """The brackets and commas around elements in this shape."""
+    text = element
     for size in reversed(shape):
         text = f"[{','.join([text] * size)}]"
     return text

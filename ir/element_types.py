@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    ComplexType,
     Float4E2M1FNType,
     Float6E2M3FNType,
     Float6E3M2FNType,
@@ -52,6 +53,16 @@ _TYPES: dict[np.dtype[Any], Attribute] = {
 }
 _DTYPES: dict[Attribute, np.dtype[Any]] = {attribute: dtype for dtype, attribute in _TYPES.items()}
 
+_COMPLEX: dict[np.dtype[Any], Attribute] = {
+    np.dtype(np.complex64): ComplexType(Float32Type()),
+    np.dtype(np.complex128): ComplexType(Float64Type()),
+}
+_DENSE: dict[Attribute, np.dtype[Any]] = {
+    **_DTYPES,
+    **{attribute: dtype for dtype, attribute in _COMPLEX.items()},
+    IndexType(): np.dtype(np.int64),
+}
+
 ELEMENTS: tuple[Attribute, ...] = tuple(_DTYPES)
 """Every element type that a tile can hold."""
 
@@ -79,8 +90,16 @@ def element_type(dtype: np.dtype[Any]) -> Attribute:
 
 
 def dense_dtype(element: Attribute) -> np.dtype[Any]:
-    """The dtype of the elements of a dense attribute; an index is an int64.
+    """The dtype of the elements of a dense attribute, which may be complex; an index is an int64.
 
-    Raises ValueError for types that no tile can hold.
+    Raises ValueError for types that neither a tile can hold nor programs of other compilers.
     """
-    return np.dtype(np.int64) if isinstance(element, IndexType) else numpy_dtype(element)
+    return found if (found := _DENSE.get(element)) is not None else numpy_dtype(element)
+
+
+def dense_element(dtype: np.dtype[Any]) -> Attribute:
+    """The element type of a dense attribute of a dtype, which may be complex.
+
+    Raises ValueError for other dtypes that no tile can hold.
+    """
+    return _COMPLEX.get(dtype) or element_type(dtype)

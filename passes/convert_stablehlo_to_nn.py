@@ -14,6 +14,9 @@ from ..dialects.levels import NN, STABLEHLO
 from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from ..ir.well_known import ENTRY
+from .complex_pairs.signature import real_signature
+from .complex_pairs.splitting import holds_complex
+from .complex_pairs.table import split_complex
 from .stablehlo_to_nn.conversion import ADVICE, ToNn, Unsupported
 from .stablehlo_to_nn.moments import fold_moments
 from .stablehlo_to_nn.table import ON_ELEMENTS, TABLE
@@ -30,7 +33,9 @@ class ConvertStablehloToNn(ModulePass):
     """Replace each operation by operators of nn. stablehlo -> nn.
 
     Functions are inlined where they are called, so @main alone remains. A table says what replaces
-    each operation (`passes/stablehlo_to_nn/table.py`).
+    each operation (`passes/stablehlo_to_nn/table.py`). Complex numbers become their real and
+    imaginary parts first (`passes/complex_pairs`); the parts of an argument `x` are `x.real` and
+    `x.imag`.
     """
 
     name = "convert-stablehlo-to-nn"
@@ -41,6 +46,9 @@ class ConvertStablehloToNn(ModulePass):
         """Run on a module."""
         functions = _functions(op)
         main = _entry(functions)
+        if holds_complex(op):
+            real_signature(main)
+            split_complex(op)
         new = ToNn(TABLE, functions, ON_ELEMENTS)
         body = _lowered(main, new)
         if new.refused:
@@ -59,10 +67,18 @@ def refusals(module: ModuleOp) -> list[tuple[Operation, str]]:
 
     Raises InputError for a program that breaks other rules.
     """
+    origins: dict[Operation, Operation] = {}
+    if holds_complex(module):
+        copy = module.clone()
+        copied = dict(zip(copy.walk(), module.walk(), strict=True))
+        real_signature(_entry(_functions(copy)))
+        origins = {made: copied.get(op, op) for made, op in split_complex(copy).items()}
+        origins = copied | origins
+        module = copy
     functions = _functions(module)
     new = ToNn(TABLE, functions, ON_ELEMENTS)
     _lowered(_entry(functions), new)
-    return [(op, error.why or NOTHING) for op, error in new.refused]
+    return [(origins.get(op, op), error.why or NOTHING) for op, error in new.refused]
 
 
 def _functions(module: ModuleOp) -> dict[str, func.FuncOp]:

@@ -19,16 +19,18 @@ from abele.tools.driver.context import new_context
 Array = NDArray[Any]
 
 
-def lowered(body: str, arguments: str, results: str) -> ModuleOp:
+def lowered(body: str, arguments: str, results: str, more: str = "") -> ModuleOp:
     """A program after the pass.
 
     Args:
         body: the operations of @main.
         arguments: of @main, such as "%x: tensor<2xf32>".
         results: their types.
+        more: other functions.
     """
     context = new_context()
-    text = f"builtin.module {{ func.func @main({arguments}) -> ({results}) {{ {body} }} }}"
+    main = f"func.func @main({arguments}) -> ({results}) {{ {body} }}"
+    text = f"builtin.module {{ {main} {more} }}"
     module = parse_module(text, context)
     module.verify()
     ConvertStablehloToNn().apply(context, module)

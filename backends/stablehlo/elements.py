@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
-from ...dialects import nn, stablehlo
-from ...dialects.dtypes import numpy_dtype
+from ...dialects import stablehlo
+from ...dialects.source_types import dtype_of_elements
 from ...ir.support.arrays import Array
 from ...ir.support.number_kinds import bit_width, is_floating, is_unsigned, is_whole
 from .special_functions import FUNCTIONS as SPECIAL
@@ -20,7 +20,9 @@ Function = Callable[..., Any]
 
 
 def wide(array: Array) -> Array:
-    """Floats as float64, and integers as they are."""
+    """Floats as float64, complex numbers as complex128, and integers as they are."""
+    if array.dtype.kind == "c":
+        return array.astype(np.complex128, copy=False)
     return array.astype(np.float64, copy=False) if is_floating(array.dtype) else array
 
 
@@ -135,6 +137,9 @@ def _power(a: Array, b: Array) -> Array:
 
 
 def _sign(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        size = np.abs(x)
+        return np.where(size == 0, x, x / size)
     return np.where(np.isnan(x) | (x == 0), x, np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
 
 
@@ -148,6 +153,24 @@ def _leading_zeros(x: Array) -> Array:
     for places in (1, 2, 4, 8, 16, 32):
         found = found | np.right_shift(found, np.uint64(places))
     return bit_width(x.dtype) - np.bitwise_count(found).astype(np.int64)
+
+
+def _cbrt(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.cbrt(x)
+    return np.cbrt(np.abs(x)) * np.exp(1j * np.angle(x) / 3)
+
+
+def _atan2(a: Array, b: Array) -> Array:
+    if a.dtype.kind != "c":
+        return np.arctan2(a, b)
+    return -1j * np.log((b + 1j * a) / np.sqrt(a * a + b * b))
+
+
+def _complex(a: Array, b: Array) -> Array:
+    made = np.empty(a.shape, np.complex128)
+    made.real, made.imag = a, b
+    return made
 
 
 def _logistic(x: Array) -> Array:
@@ -168,13 +191,14 @@ _NUMPY: Any = np
 
 FUNCTIONS: Mapping[str, Function] = {
     "stablehlo.abs": _NUMPY.abs,
-    "stablehlo.cbrt": _NUMPY.cbrt,
+    "stablehlo.cbrt": _cbrt,
     "stablehlo.ceil": _NUMPY.ceil,
     "stablehlo.cosine": _NUMPY.cos,
     "stablehlo.count_leading_zeros": _leading_zeros,
     "stablehlo.exponential": _NUMPY.exp,
     "stablehlo.exponential_minus_one": _NUMPY.expm1,
     "stablehlo.floor": _NUMPY.floor,
+    "stablehlo.imag": _NUMPY.imag,
     "stablehlo.is_finite": _NUMPY.isfinite,
     "stablehlo.log": _NUMPY.log,
     "stablehlo.log_plus_one": _NUMPY.log1p,
@@ -182,6 +206,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "stablehlo.negate": _NUMPY.negative,
     "stablehlo.not": _on_bits(_NUMPY.invert),
     "stablehlo.popcnt": _bits_set,
+    "stablehlo.real": _NUMPY.real,
     "stablehlo.round_nearest_afz": _rounded_away,
     "stablehlo.round_nearest_even": _NUMPY.rint,
     "stablehlo.rsqrt": _rsqrt,
@@ -192,7 +217,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "stablehlo.tanh": _NUMPY.tanh,
     "stablehlo.add": _NUMPY.add,
     "stablehlo.and": _on_bits(_NUMPY.bitwise_and),
-    "stablehlo.atan2": _NUMPY.arctan2,
+    "stablehlo.atan2": _atan2,
+    "stablehlo.complex": _complex,
     "stablehlo.divide": _divided,
     "stablehlo.maximum": _NUMPY.maximum,
     "stablehlo.minimum": _NUMPY.minimum,
@@ -215,6 +241,7 @@ OF_CHLO: Mapping[str, Function] = {
     "chlo.asinh": _NUMPY.arcsinh,
     "chlo.atan": _NUMPY.arctan,
     "chlo.atanh": _NUMPY.arctanh,
+    "chlo.conj": _NUMPY.conj,
     "chlo.cosh": _NUMPY.cosh,
     "chlo.erf": _NUMPY.vectorize(erf, otypes=[np.float64]),
     "chlo.erfc": _NUMPY.vectorize(erfc, otypes=[np.float64]),
@@ -236,6 +263,8 @@ def function_of(name: str) -> Function | None:
 
 def converted(array: Array, dtype: np.dtype[Any]) -> Array:
     """An array in another dtype, as stablehlo converts it."""
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        array = np.real(array)
     if dtype == np.bool_:
         return array != 0
     with np.errstate(all="ignore"):
@@ -296,4 +325,4 @@ def reduce_precision(op: stablehlo.ReducePrecisionOp, operands: Sequence[Array])
 
 def dtype_of(op: Operation, result: int = 0) -> np.dtype[Any]:
     """The dtype of a result."""
-    return numpy_dtype(nn.element_of(op.results[result]))
+    return dtype_of_elements(op.results[result])

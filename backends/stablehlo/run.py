@@ -12,8 +12,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import nn, stablehlo
 from ...dialects.chlo import TopKOp
-from ...dialects.dtypes import numpy_dtype
 from ...dialects.host import host_names
+from ...dialects.source_types import dtype_of_elements, shape_of
 from ...dialects.stablehlo.sized import DynamicGatherOp
 from ...ir.provenance import place
 from ...ir.support.arrays import Array
@@ -56,7 +56,7 @@ def run_stablehlo(
     states = {op.sym_name.data: op.value.array for op in ops if isinstance(op, nn.StateOp)}
     states |= state or {}
     arguments = [
-        host_array(inputs, name, _kind(value), nn.shape_of(value), "input")
+        host_array(inputs, name, dtype_of_elements(value), shape_of(value), "input")
         for name, value in zip(names, main.body.block.args, strict=True)
     ]
     run = _Interpreter(functions, states, observe)
@@ -64,10 +64,6 @@ def run_stablehlo(
         results = run.block(main.body.block, arguments, {})
     named = host_names(main, "result_names", len(results))
     return Run(dict(zip(named, results, strict=True)), {**states, **run.stored})
-
-
-def _kind(value: SSAValue) -> np.dtype[Any]:
-    return numpy_dtype(nn.element_of(value))
 
 
 @dataclass
@@ -196,7 +192,7 @@ def _bits(
 ) -> list[Array]:
     value = np.ascontiguousarray(operands[0])
     dtype = dtype_of(op)
-    return [np.frombuffer(value.tobytes(), dtype).reshape(nn.shape_of(op.result))]
+    return [np.frombuffer(value.tobytes(), dtype).reshape(shape_of(op.result))]
 
 
 # Control flow
@@ -273,7 +269,7 @@ def _reduce_window(
 ) -> list[Array]:
     count = len(op.inputs)
     values, first = operands[:count], operands[count:]
-    shape = nn.shape_of(op.made[0])
+    shape = shape_of(op.made[0])
     if 0 in shape:
         return [np.broadcast_to(f, shape) for f in first]
     between = [each - 1 for each in op.dilations]
@@ -318,7 +314,7 @@ def _select_and_scatter(
 
 def _map(run: _Interpreter, op: stablehlo.MapOp, operands: Arrays, held: Held) -> list[Array]:
     (made,) = run.region(op.computation, operands, held)
-    return [np.broadcast_to(made, nn.shape_of(op.result))]
+    return [np.broadcast_to(made, shape_of(op.result))]
 
 
 def _sort(run: _Interpreter, op: stablehlo.SortOp, operands: Arrays, held: Held) -> list[Array]:
@@ -369,7 +365,7 @@ def _custom_call(
     axis = config.data["reduction_dim"].value.data
     order = run.functions[called.data[0].string_value()].body
     found = _sorted(run, order, operands[: len(op.made)], axis, held)
-    size = nn.shape_of(op.made[0])[axis]
+    size = shape_of(op.made[0])[axis]
     return [np.take(each, np.arange(size), axis) for each in found]
 
 
@@ -434,7 +430,7 @@ def _random_bits(
     _: _Interpreter, op: stablehlo.RngBitGeneratorOp, operands: Arrays, __: Held
 ) -> Sequence[Array]:
     algorithm = op.rng_algorithm.data
-    return random_bits(algorithm, operands[0], nn.shape_of(op.output), dtype_of(op, 1))
+    return random_bits(algorithm, operands[0], shape_of(op.output), dtype_of(op, 1))
 
 
 def _gather(_: _Interpreter, op: stablehlo.GatherOp, operands: Arrays, __: Held) -> list[Array]:

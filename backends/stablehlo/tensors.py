@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from ...dialects import nn, stablehlo
+from ...dialects import stablehlo
+from ...dialects.source_types import shape_of
 from ...dialects.stablehlo import sized
 from ...dialects.stablehlo.products import Convolving
 from ...ir.support.arrays import Array
@@ -20,13 +21,13 @@ Arrays = Sequence[Array]
 
 
 def _iota(op: Any, _: Arrays) -> Array:
-    shape, axis = nn.shape_of(op.results[0]), op.iota_dimension.value.data
+    shape, axis = shape_of(op.results[0]), op.iota_dimension.value.data
     along = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
     return np.broadcast_to(converted(along, dtype_of(op)), shape)
 
 
 def _broadcast_in_dim(op: Any, operands: Arrays) -> Array:
-    value, shape = operands[0], nn.shape_of(op.result)
+    value, shape = operands[0], shape_of(op.result)
     axes = stablehlo.integers_of(op.broadcast_dimensions, ())
     order = sorted(range(len(axes)), key=axes.__getitem__)
     sizes = [1] * len(shape)
@@ -36,11 +37,11 @@ def _broadcast_in_dim(op: Any, operands: Arrays) -> Array:
 
 
 def _broadcast(op: stablehlo.BroadcastOp, operands: Arrays) -> Array:
-    return np.broadcast_to(operands[0], nn.shape_of(op.result))
+    return np.broadcast_to(operands[0], shape_of(op.result))
 
 
 def _reshape(op: Any, operands: Arrays) -> Array:
-    return operands[0].reshape(nn.shape_of(op.result))
+    return operands[0].reshape(shape_of(op.result))
 
 
 def _transpose(op: stablehlo.TransposeOp, operands: Arrays) -> Array:
@@ -102,6 +103,8 @@ def _for_sums(values: Arrays, dtype: np.dtype[Any]) -> list[Array]:
     exact = np.float64 if is_floating(dtype) else np.int64
     if is_whole(dtype) and any(is_floating(each.dtype) for each in values):
         exact = np.float64
+    if dtype.kind == "c":
+        exact = np.complex128
     return [wide(each).astype(exact) for each in values]
 
 
@@ -151,7 +154,7 @@ def _convolved(op: Convolving, operands: Arrays, ends: Sequence[tuple[int, int]]
     pads = [(0, 0), (0, 0), *ends]
     image = spaced(image, np.zeros(()), pads, [0, 0, *(each - 1 for each in op.dilations)])
     groups, batches = op.groups
-    made_shape = nn.shape_of(op.results[0])
+    made_shape = shape_of(op.results[0])
     shape = (image.shape[0] // batches, kernel.shape[0], *(made_shape[a] for a in axes.result[2]))
     if 0 in (*shape, *image.shape, *kernel.shape):
         return np.zeros(made_shape)
@@ -190,6 +193,21 @@ def windows(
     return found[(..., *(slice(None, None, each) for each in (*strides, *reaches)))]
 
 
+def _fft(op: stablehlo.FftOp, operands: Arrays) -> Array:
+    (value,), lengths = operands, op.lengths
+    if 0 in (*value.shape, *shape_of(op.result)):
+        return np.zeros(shape_of(op.result))
+    axes = range(value.ndim - len(lengths), value.ndim)
+    return _TRANSFORMS[op.fft_type.data](wide(value), lengths, axes)
+
+
+_TRANSFORMS: Mapping[str, Callable[..., Array]] = {
+    "FFT": np.fft.fftn,
+    "IFFT": np.fft.ifftn,
+    "RFFT": np.fft.rfftn,
+    "IRFFT": np.fft.irfftn,
+}
+
 MOVING: Mapping[str, Callable[[Any, Arrays], Array]] = {
     "stablehlo.iota": _iota,
     "stablehlo.broadcast_in_dim": _broadcast_in_dim,
@@ -210,6 +228,7 @@ MOVING: Mapping[str, Callable[[Any, Arrays], Array]] = {
     "stablehlo.dynamic_conv": _dynamic_conv,
     "stablehlo.real_dynamic_slice": _real_dynamic_slice,
     "stablehlo.get_dimension_size": _dimension_size,
+    "stablehlo.fft": _fft,
     **MATRICES,
 }
 """What computes each of these operations, by name."""

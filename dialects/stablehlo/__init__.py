@@ -10,6 +10,7 @@ from xdsl.ir import Dialect
 
 from ...ir.xdsl.verified_by_form import verified_by_form
 from .base import ReturnOp, StablehloOp, integers_of, pairs_of, window_places
+from .complex_numbers import COMPLEX, ComplexOp, FftOp, ImagOp, RealOp
 from .constants import CONSTANTS, MOST_NUMBERS, ConstantOp, IotaOp
 from .control import (
     CONTROL,
@@ -84,6 +85,7 @@ STABLEHLO = Dialect(
     [
         *CONSTANTS,
         *ELEMENTWISE,
+        *COMPLEX,
         *SHAPES,
         *PRODUCTS,
         *MATRICES,
@@ -116,6 +118,7 @@ __all__ = [
     "CompareOp",
     "ComparisonDirectionAttr",
     "ComparisonTypeAttr",
+    "ComplexOp",
     "CompositeOp",
     "ConcatenateOp",
     "ConstantOp",
@@ -130,17 +133,20 @@ __all__ = [
     "DotOp",
     "DynamicSliceOp",
     "DynamicUpdateSliceOp",
+    "FftOp",
     "FftTypeAttr",
     "GatherAttr",
     "GatherAxes",
     "GatherOp",
     "IfOp",
+    "ImagOp",
     "IotaOp",
     "MapOp",
     "MergingOp",
     "OptimizationBarrierOp",
     "PadOp",
     "PrecisionAttr",
+    "RealOp",
     "ReduceOp",
     "ReducePrecisionOp",
     "ReduceWindowOp",

@@ -23,7 +23,7 @@ from xdsl.traits import IsTerminator, Pure
 
 from ...ir.upstream import VerifyException
 from ..dense import array_of_dense
-from ..nn.base import element_of, shape_of
+from ..source_types import element_of, shape_of
 from ..tensor_limits import check_tensor_limits
 
 INTEGERS = DenseArrayBase.constr(i64)

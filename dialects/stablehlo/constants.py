@@ -10,11 +10,11 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def, result_def
 
 from ...ir.blob import Blob
+from ...ir.element_types import dense_element
 from ...ir.upstream import VerifyException
 from ..blob_attr import BlobAttr
 from ..dense import array_of_dense, dense_of_array
-from ..dtypes import element_type, numpy_dtype
-from ..nn.base import element_of, shape_of, tensor
+from ..source_types import dtype_of_elements, shape_of, tensor
 from .base import INTEGER, PureOp, need_axes
 
 MOST_NUMBERS = 64
@@ -39,7 +39,7 @@ class ConstantOp(PureOp):
     output = result_def(TensorType)
 
     def __init__(self, array: NDArray[Any]):
-        type_ = tensor(array.shape, element_type(array.dtype))
+        type_ = tensor(array.shape, dense_element(array.dtype))
         if array.size > MOST_NUMBERS:
             value: Attribute = BlobAttr(Blob(array))
         else:
@@ -61,7 +61,7 @@ class ConstantOp(PureOp):
         if not isinstance(self.value, BlobAttr | DenseIntOrFPElementsAttr):
             raise VerifyException(f"value {self.value}; need dense<...> or a blob")
         try:
-            array, dtype = self.array, numpy_dtype(element_of(self.output))
+            array, dtype = self.array, dtype_of_elements(self.output)
         except ValueError as error:
             raise VerifyException(str(error)) from None
         if array.shape != shape_of(self.output) or array.dtype != dtype:

@@ -27,7 +27,7 @@ from xdsl.irdl import (
 )
 
 from ...ir.upstream import VerifyException
-from ..nn.base import element_of, shape_of
+from ..source_types import element_of, shape_of
 from .base import PureOp, ReturnOp, StablehloOp, need_element, need_length, need_shape
 
 

@@ -19,10 +19,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Commutative
 
-from ...ir.support.number_kinds import bit_width
 from ...ir.upstream import VerifyException
-from ..dtypes import numpy_dtype
-from ..nn.base import element_of, shape_of, tensor
+from ..source_types import bits_of, element_of, is_complex, part_type, shape_of, tensor
 from .base import PureOp, need_element, need_same_element, need_shape
 from .enums import ComparisonDirectionAttr, ComparisonTypeAttr
 
@@ -100,12 +98,17 @@ class BinaryOp(ElementwiseOp, ABC):
 
 @irdl_op_definition
 class AbsOp(UnaryOp):
-    """The absolute value of a.
+    """The absolute value of a; of a complex number, its distance from 0.
 
     Example: %1 = "stablehlo.abs"(%0) : (tensor<4xf32>) -> tensor<4xf32>
     """
 
     name = "stablehlo.abs"
+
+    @classmethod
+    def made_of(cls, operand: SSAValue) -> Attribute:
+        """The operand's type; that of its parts, if it is complex."""
+        return part_type(operand) if is_complex(operand) else operand.type
 
 
 @irdl_op_definition
@@ -529,7 +532,7 @@ class BitcastConvertOp(PureOp):
         """Check also that both tensors have as many bits."""
         super().verify_()
         before, after = shape_of(self.operand), shape_of(self.result)
-        bits = [bit_width(numpy_dtype(element_of(each))) for each in (self.operand, self.result)]
+        bits = [bits_of(each) for each in (self.operand, self.result)]
         # The wider elements, with an axis for the narrower ones in each.
         (few, many), (wide, narrow) = (before, after), bits
         if wide < narrow:

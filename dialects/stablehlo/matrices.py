@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import BoolAttr, TensorType
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
 from ...ir.upstream import VerifyException
-from ..nn.base import shape_of
+from ..source_types import shape_of
 from .base import PureOp, need_same_element, need_shape
 from .enums import TransposeAttr
 

@@ -7,7 +7,7 @@ from abc import ABC
 from xdsl.dialects.builtin import FloatAttr, TensorType, f32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from ..nn.base import shape_of
+from ..source_types import shape_of
 from .base import INTEGER, PureOp, need_axes, need_same_element, need_shape
 
 

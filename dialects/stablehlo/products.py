@@ -15,7 +15,7 @@ from xdsl.irdl import (
 )
 
 from ...ir.upstream import VerifyException
-from ..nn.base import shape_of
+from ..source_types import shape_of
 from .base import (
     FLAGS,
     INTEGER,

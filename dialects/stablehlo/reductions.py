@@ -20,7 +20,7 @@ from xdsl.irdl import (
 )
 
 from ...ir.upstream import VerifyException
-from ..nn.base import element_of, shape_of
+from ..source_types import element_of, shape_of
 from .base import (
     INTEGER,
     INTEGERS,

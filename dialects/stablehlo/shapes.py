@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def
 
 from ...ir.upstream import VerifyException
-from ..nn.base import shape_of
+from ..source_types import shape_of
 from .base import (
     INTEGER,
     INTEGERS,

@@ -11,7 +11,7 @@ from abc import ABC
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i1, i32
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from ..nn.base import shape_of
+from ..source_types import shape_of
 from .base import INTEGER, INTEGERS, PureOp, need_axes, need_element, need_length, need_shape
 from .numberings import GatherAttr
 from .products import Convolving

@@ -78,6 +78,11 @@ def _negative(new: ToNn, value: SSAValue) -> SSAValue:
     return new.add(nn.ScaleOp(new.value(root), -factor))
 
 
+def _conj(op: Any, new: ToNn) -> Sequence[SSAValue]:
+    """The float itself. Conjugates of complex numbers are taken before."""
+    return [new.value(op.operand)]
+
+
 def _is_infinity(sign: float) -> Lower:
     def lower(op: Any, new: ToNn) -> Sequence[SSAValue]:
         value = new.value(op.operand)
@@ -93,6 +98,7 @@ TABLE: Mapping[str, Lower] = {
     "chlo.asinh": unary(nn.AsinhOp),
     "chlo.atan": unary(nn.AtanOp),
     "chlo.atanh": unary(nn.AtanhOp),
+    "chlo.conj": _conj,
     "chlo.cosh": unary(nn.CoshOp),
     "chlo.erf": unary(nn.ErfOp),
     "chlo.is_inf": unary(nn.IsInfOp),

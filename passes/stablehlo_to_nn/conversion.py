@@ -13,8 +13,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from ...backends.reference import KnownValues
-from ...dialects import nn
+from ...dialects import nn, stablehlo
 from ...dialects.dtypes import STORED, numpy_dtype
+from ...dialects.source_types import is_complex
 from ...ir.conversion import Conversion, Patterns
 from ...ir.provenance import at, is_known, origin, place
 from ...ir.support.errors import InputError
@@ -218,6 +219,8 @@ class ToNn(Conversion):
             raise self.bad(INLINED_NODES.refusal("functions with all that they call"))
         lower = self.table.get(op.name)
         try:
+            if any(map(is_complex, (*op.operands, *op.results))):
+                lower = _complex
             if lower is None:
                 where = _where(op)
                 raise Unsupported(f"{where}: it is not supported; {ADVICE}", where)
@@ -352,6 +355,14 @@ class ToNn(Conversion):
         finally:
             self._calls.pop()
             self._around = around
+
+
+def _complex(op: Operation, new: ToNn) -> Sequence[SSAValue]:
+    """An operation on complex numbers that has not become one on their parts."""
+    if isinstance(op, stablehlo.ComplexOp | stablehlo.RealOp | stablehlo.ImagOp):
+        # It stands beside such an operation, which the message names.
+        return Block(arg_types=[each.type for each in op.results]).args
+    raise new.unsupported("a complex number", "floats are")
 
 
 class RegionInProgress:

@@ -134,6 +134,16 @@ def _convert(op: Any, new: ToNn) -> Sequence[SSAValue]:
     return [new.cast(new.value(op.operand), nn.element_of(op.result))]
 
 
+def _real(op: Any, new: ToNn) -> Sequence[SSAValue]:
+    """The float itself. Parts of complex numbers are taken before."""
+    return [new.value(op.operand)]
+
+
+def _imag(op: Any, new: ToNn) -> Sequence[SSAValue]:
+    value = new.value(op.operand)
+    return [new.expand(new.number(0.0, value), nn.shape_of(value))]
+
+
 # Functions of two elements
 
 
@@ -298,12 +308,14 @@ TABLE: Mapping[str, Lower] = {
     "stablehlo.exponential": unary(nn.ExpOp),
     "stablehlo.exponential_minus_one": _in_wide(_expm1),
     "stablehlo.floor": _of_numbers(nn.FloorOp),
+    "stablehlo.imag": _imag,
     "stablehlo.is_finite": _is_finite,
     "stablehlo.log": unary(nn.LogOp),
     "stablehlo.log_plus_one": _in_wide(_log1p),
     "stablehlo.logistic": unary(nn.SigmoidOp),
     "stablehlo.negate": unary(nn.NegOp),
     "stablehlo.not": _not,
+    "stablehlo.real": _real,
     "stablehlo.round_nearest_afz": _in_wide(_round_away),
     "stablehlo.round_nearest_even": _of_numbers(nn.RoundOp),
     "stablehlo.rsqrt": _in_wide(_rsqrt),

@@ -37,6 +37,13 @@ def test_rows_follow_each_other():
     assert elements("[[1, 2], [3, 4]]", np.int32, 2, 2) == [1, 2, 3, 4]
 
 
+def test_complex_numbers_are_pairs():
+    text = "[[(1, -2.5), (0x7F800000, 0.0)]]"
+    assert elements(text, np.complex64, 1, 2) == [1 - 2.5j, complex(np.inf, 0)]
+    assert elements("(1.0, 2.0)", np.complex128, 1 << 20) == [1 + 2j]
+    assert elements('"0x0000803F00000040"', np.complex64, 1) == [1 + 2j]
+
+
 def test_a_repeated_element_is_held_once():
     assert elements("0.5", np.float32, 1 << 40, 1 << 20) == [0.5]
 
@@ -68,6 +75,11 @@ def test_bytes_of_truth_values_of_older_programs_hold_eight_each():
         ('"0x0"', np.float32, ()),
         ("", np.float32, (2,)),
         ("one", np.float32, ()),
+        ("1.0", np.complex64, ()),
+        ("[1.0, 2.0]", np.complex64, ()),
+        ("[(1, 2), 3]", np.complex64, (2,)),
+        ("[(1, 2), (3, 4), (5, 6)]", np.complex64, (2,)),
+        ("(1, 2)", np.float32, (2,)),
     ],
 )
 def test_other_elements_are_refused(text: str, dtype: object, shape: tuple[int, ...]):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
-from ..importers.stablehlo.in_memory import StableHloModel, argument_names, lowered_text
+from ..importers.stablehlo.in_memory import StableHloModel, argument_names, in_parts, lowered_text
 from .leaf_names import leaves_of
 
 MOST_REASON = 4000
@@ -26,7 +26,8 @@ def from_jax(
     """A model of a function of JAX, which compile_model takes.
 
     The inputs and outputs of the model are the leaves of the function's arguments and results. They
-    have the names that JAX gives them, such as `params['w']` and `result[0]['w']`.
+    have the names that JAX gives them, such as `params['w']` and `result[0]['w']`. One of complex
+    numbers is two, of its real and imaginary parts, such as `x.real` and `x.imag`.
 
     Raises InputError, also for what JAX cannot trace, with JAX's own reason.
 
@@ -48,7 +49,7 @@ def from_jax(
     leaves = dict(zip(argument_names(lowered), jax.tree.leaves((args, given)), strict=True))
     wanted = [weights] if isinstance(weights, str) else weights
     held = {name: np.asarray(jax.numpy.asarray(leaves[name])) for name in _named(wanted, leaves)}
-    return StableHloModel(text, held)
+    return StableHloModel(text, in_parts(held))
 
 
 def _named(wanted: Sequence[str], names: Mapping[str, object]) -> list[str]:

@@ -49,7 +49,7 @@ def test_operations_have_the_lines_of_the_function():
     exe = compile_model(from_jax(affine, P, X), target="tiny:2", cache=False)
     line = affine.__code__.co_firstlineno + 1
     places = [str(op.location) for op in exe.module_at("nn").walk()]
-    assert any(f'"test_jax.py":{line}' in place for place in places)
+    assert any(f'"test_from_jax.py":{line}' in place for place in places)
     assert not any("from_jax.py" in place for place in places)
 
 
@@ -76,3 +76,19 @@ def test_what_jax_lowers_and_exports_is_a_model(jax: Any):
         exe = compile_model(model, target="tiny:2", cache=False)
         found = exe.run({"params['w']": P["w"], "params['b']": P["b"], "x": X})
         assert found["result['y']"].tolist() == [3, 6, 14]
+
+
+@pytest.mark.usefixtures("jax")
+def test_complex_arguments_and_results_are_two_each():
+    w = np.array([1 + 2j, 3 - 1j], np.complex64)
+    model = from_jax(lambda w, x: (w * x, x.real), w, w, weights="w")
+    assert {name: each.tolist() for name, each in model.weights.items()} == {
+        "w.real": [1, 3],
+        "w.imag": [2, -1],
+    }
+    exe = compile_model(model, target="tiny:2", keep={"w": "result[0]"}, cache=False)
+    assert [each.name for each in exe.inputs] == ["x.real", "x.imag"]
+    for _ in range(2):
+        assert exe.run({"x.real": w.real, "x.imag": w.imag})["result[1]"].tolist() == [1, 3]
+    assert exe.states["w.real"].tolist() == (w**3).real.tolist()
+    assert exe.states["w.imag"].tolist() == (w**3).imag.tolist()

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ....ir.support.arrays import Array
 from ....ir.support.whole_file import whole_file
+from ....passes.complex_pairs.signature import IMAG, REAL
 from ..safetensors import file_parts
 from .forms import generic_text
 
@@ -40,6 +43,20 @@ class StableHloModel:
             with whole_file(path.with_suffix(WEIGHTS)) as file:
                 for part in file_parts({}, self.weights):
                     file.write(part)
+
+
+def in_parts(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Arrays by name, with the real and the imaginary parts in place of each of complex numbers.
+
+    The names are those that a program gives the parts of its arguments.
+    """
+    found: dict[str, Array] = {}
+    for name, array in arrays.items():
+        if array.dtype.kind == "c":
+            found |= {name + REAL: np.real(array).copy(), name + IMAG: np.imag(array).copy()}
+        else:
+            found[name] = array
+    return found
 
 
 def serialized(value: Any) -> bytes:

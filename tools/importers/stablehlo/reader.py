@@ -21,6 +21,7 @@ from ....ir.support.errors import InputError
 from ....ir.text import parse_module
 from ....ir.upstream import Context, ModuleOp, UnregisteredOp, VerifyException
 from ....ir.well_known import ENTRY
+from ....passes.complex_pairs.signature import real_signature
 from ....passes.convert_stablehlo_to_nn import refusals
 from ....passes.stablehlo_to_nn.conversion import ADVICE
 from ..building import Names
@@ -157,6 +158,7 @@ def _tidy(module: ModuleOp, where: str) -> FuncOp:
         each.attributes = {k: v for k, v in each.attributes.items() if k in _KEPT}
         for name in ("arg_attrs", "res_attrs"):
             each.properties.pop(name, None)
+    real_signature(main)
     name_all(_operations(module))
     for each in functions:
         each.location = named(each.sym_name.data)

@@ -14,7 +14,7 @@ from ....ir.support.errors import InputError
 from ...driver.from_jax import from_jax
 from .cases import OPEN, Array, Case, Tolerance
 
-TYPES = ("float32", "float16", "bfloat16", "int32", "bool")
+TYPES = ("float32", "float16", "bfloat16", "int32", "bool", "complex64")
 """The element types of the cases that count."""
 
 MORE_TYPES = ("int8", "int16", "uint8", "uint16", "uint32")
@@ -82,7 +82,19 @@ def case(number: int) -> Case:
             OPEN if i in open_outputs(group, harness.params) else Tolerance(each, each)
             for i, each in enumerate(allowed)
         ],
+        exact=lambda: _in_double(jax, harness.dyn_fun, arguments),
     )
+
+
+def _in_double(jax: Any, function: Any, arguments: Sequence[Any]) -> list[Array]:
+    """The results of a function of the same floats and complex numbers in double the bits."""
+    wide = {"float32": np.float64, "complex64": np.complex128}
+    with jax.enable_x64(True):
+        widened: list[Any] = jax.tree.map(
+            lambda each: np.asarray(each, wide.get(each.dtype.name, each.dtype)),  # pyright: ignore
+            list(arguments),
+        )
+        return [_array(each) for each in jax.tree.leaves(jax.jit(function)(*widened))]
 
 
 def open_outputs(group: str, params: Mapping[str, Any]) -> Sequence[int]:

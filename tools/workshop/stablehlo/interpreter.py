@@ -22,7 +22,7 @@ import numpy as np
 from ....ir.support.errors import InputError
 from ....ir.support.number_kinds import is_floating
 from ...importers.stablehlo.print_generic import new_context
-from .cases import Array, Case, Tolerance
+from .cases import Array, Case, Tolerance, complex_of
 
 SEPARATOR = "// -----"
 
@@ -141,7 +141,7 @@ class _Test:
                 allowed = Tolerance(operation.attributes["tolerance"].value)
             if "value" in operation.attributes:
                 values.append(operation.operands[0])
-                expected.append((elements(_value(operation)), allowed))
+                expected.append((_array(operation), allowed))
             operation.erase()
         with self.context, self.ir.Location.unknown():
             end = list(self.block.operations)[-1]
@@ -159,7 +159,7 @@ class _Test:
                 operation = each.operation
                 if operation.name != "stablehlo.constant":
                     continue
-                taken.append(elements(_value(operation)))
+                taken.append(_array(operation))
                 argument = self.block.add_argument(operation.results[0].type, place)
                 operation.results[0].replace_all_uses_with(argument)
                 operation.erase()
@@ -173,12 +173,37 @@ class _Test:
         self.main.attributes["function_type"] = self.ir.TypeAttr.get(found)
 
 
-def _value(operation: Any) -> Any:
-    """The attribute `value` of an operation. Raises NotImplementedError for complex numbers."""
+_COMPLEX = re.compile(r"value = (dense<[^>]*>) : (tensor<(?:\d+x)*)complex<(\w+)>>")
+"""The elements of an attribute of complex numbers, which jaxlib's Python does not show."""
+
+
+def _array(operation: Any) -> Array:
+    """The array of the attribute `value` of an operation."""
     try:
-        return operation.attributes["value"]
+        return elements(operation.attributes["value"])
     except TypeError:
-        raise NotImplementedError("elements that are complex numbers") from None
+        pass
+    found = _COMPLEX.search(operation.get_asm(print_generic_op_form=True))
+    if found is None:
+        raise NotImplementedError("elements of another form")
+    dense, shape, part = found.groups()
+    floats, whole = f"{shape}{part}>", f"{shape}complex<{part}>>"
+    text = (
+        f"func.func @main() -> ({floats}, {floats}) {{ %0 = stablehlo.constant {dense} : {whole} "
+        f"%1 = stablehlo.real %0 : ({whole}) -> {floats} "
+        f"%2 = stablehlo.imag %0 : ({whole}) -> {floats} "
+        f"return %1, %2 : {floats}, {floats} }}"
+    )
+    real, imag = _evaluated(operation.context, text)
+    return complex_of(real, imag)
+
+
+def _evaluated(context: Any, text: str) -> list[Array]:
+    """The results of a program without arguments, by StableHLO's own interpreter."""
+    stablehlo = import_module("jaxlib.mlir.dialects.stablehlo")
+    ir = import_module("jaxlib.mlir.ir")
+    with context, ir.Location.unknown():
+        return [np.array(each) for each in stablehlo.eval_module(ir.Module.parse(text), [])]
 
 
 def elements(attribute: Any) -> Array:
@@ -197,11 +222,8 @@ def elements(attribute: Any) -> Array:
         f"%1 = stablehlo.convert %0 : ({kind}) -> tensor<{shape}{wide}> "
         f"return %1 : tensor<{shape}{wide}> }}"
     )
-    stablehlo = import_module("jaxlib.mlir.dialects.stablehlo")
-    ir = import_module("jaxlib.mlir.ir")
-    with attribute.context, ir.Location.unknown():
-        (value,) = stablehlo.eval_module(ir.Module.parse(text), [])
-    return np.array(value).astype(found)
+    (value,) = _evaluated(attribute.context, text)
+    return value.astype(found)
 
 
 def _dtype(element: str) -> np.dtype[Any]:

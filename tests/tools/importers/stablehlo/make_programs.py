@@ -422,8 +422,38 @@ def random_numbers(key):
     return jax.random.uniform(first, (5,)), jax.random.bits(second, (3,))
 
 
+# Complex numbers
+
+
+@program(like=lambda random: (waves(random, 3, 4), normal(random, 4)))
+def complex_numbers(x, y):
+    turned = x * jnp.exp(1j * y)
+    total = lax.fori_loop(0, 2, lambda i, v: v * v / (1 + jnp.abs(v)), turned)
+    return turned, jnp.sum(total, 0), jnp.sqrt(x).real, jnp.tanh(x).imag, jnp.conj(x) @ x.T
+
+
+@program((3, 12))
+def fourier_filter(x):
+    spectrum = jnp.fft.rfft(x)
+    kept = jnp.where(jnp.arange(7) < 4, spectrum, 0)
+    return jnp.abs(spectrum) ** 2, jnp.fft.irfft(kept, 12), jnp.fft.ifft(jnp.fft.fft(x, axis=0))
+
+
+def waves(random: np.random.RandomState, *shape: int) -> Any:
+    return (random.normal(size=shape) + 1j * random.normal(size=shape)).astype(np.complex64)
+
+
 def leaves(values: Any) -> list[Any]:
     return [np.asarray(each) for each in jax.tree.leaves(values)]
+
+
+def parts(arrays: list[Any]) -> list[Any]:
+    """The arrays of a program's inputs or outputs: two in place of each of complex numbers."""
+    return [
+        part
+        for each in arrays
+        for part in ((each.real, each.imag) if each.dtype.kind == "c" else (each,))
+    ]
 
 
 def main(names: list[str]) -> None:
@@ -439,7 +469,7 @@ def main(names: list[str]) -> None:
         (FOLDER / f"{name}.mlir").write_text(text)
         arrays = {k: v for k, v in arrays.items() if not k.startswith(f"{name}/")}
         for kind, values in (("in", inputs), ("out", jax.jit(function)(*inputs))):
-            for i, array in enumerate(leaves(values)):
+            for i, array in enumerate(parts(leaves(values))):
                 narrow = array.dtype.name == "bfloat16"
                 arrays[f"{name}/{kind}/{i}"] = array.astype(np.float32) if narrow else array
     np.savez_compressed(VALUES, **arrays)

@@ -23,6 +23,7 @@ VALUES = dict(np.load(FOLDER / "values.npz"))
 
 ON_THE_MACHINE = (
     "adam_step",
+    "fourier_filter",
     "gradient_of_pools",
     "loop_until",
     "special_constants",

@@ -89,3 +89,33 @@ def test_an_open_output_has_any_elements_but_its_own_type():
     assert judge(replace(other, tolerances=[OPEN])).verdict == "passed"
     longer = [np.concatenate([NEGATED.expected[0]] * 2)]
     assert judge(replace(other, expected=longer, tolerances=[OPEN])).verdict == "wrong"
+
+
+Z = np.array([3 + 4j, 1e-3 + 1j, np.inf + 1j], np.complex64)
+CONJUGATED = replace(
+    NEGATED, text=text("stablehlo.negate", "tensor<3xcomplex<f32>>"), inputs=[Z], expected=[-Z]
+)
+
+
+@pytest.mark.parametrize(
+    ("by", "verdict"),
+    [
+        # 1.5e-6 is much for the real part, 1e-3, and little for a number of magnitude 1.
+        ([0, 1.5e-6, 0], "passed"),
+        ([4e-6j, 4e-6, 0], "wrong"),
+        ([0, 0, 1e-3j], "wrong"),
+        ([0, np.inf, 0], "wrong"),
+    ],
+)
+def test_complex_numbers_are_compared_by_their_distance(by: list[complex], verdict: str):
+    expected = [(-Z + np.array(by)).astype(np.complex64)]
+    assert judge(replace(CONJUGATED, expected=expected)).verdict == verdict
+
+
+@pytest.mark.parametrize(("by", "verdict"), [(1e-4, "near"), (-1e-4, "wrong")])
+def test_complex_numbers_may_be_nearer_to_exact_ones_than_the_expected_are(by: float, verdict: str):
+    """The expected number is off by 1e-4, and ours by nothing, or by three times as much."""
+    case = replace(CONJUGATED, inputs=[Z[:2]], text=CONJUGATED.text.replace("3x", "2x"))
+    expected = [(-Z[:2] + np.array([1e-4, 0])).astype(np.complex64)]
+    exact = -Z[:2].astype(np.complex128) + np.array([0 if by > 0 else 1.6e-4, 0])
+    assert judge(replace(case, expected=expected, exact=lambda: [exact])).verdict == verdict

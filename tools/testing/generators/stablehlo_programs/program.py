@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from .....dialects import nn
 from .....dialects.dtypes import numpy_dtype
+from .....dialects.source_types import is_complex
 from .....ir.text import blobs_of
 from .....ir.upstream import ModuleOp
 from .....ir.well_known import ENTRY
@@ -94,7 +95,8 @@ def _wanted(random: Random, names: Sequence[str], count: int) -> list[str | None
 
 def _results(draft: Draft) -> list[SSAValue]:
     """What @main returns: the values that nobody reads, or all values that it computes."""
-    made = [each for op in draft.block.ops for each in op.results]
+    results = [each for op in draft.block.ops for each in op.results]
+    made = [each for each in results if not is_complex(each)]
     unread = [each for each in made if not each.first_use]
     found = made if draft.chance(ALL_RESULTS) or not unread else unread
     # A drawn operation may add nothing, where it stands too deep.

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .....passes.stablehlo_to_nn.special_functions import FORMULAS
-from . import control, elementwise, indexed, matrices, merging, products, shapes
+from . import (
+    complex_numbers,
+    control,
+    elementwise,
+    indexed,
+    matrices,
+    merging,
+    products,
+    shapes,
+)
 from .draft import Draft, Draw
 
 FAMILIES: Mapping[str, Mapping[str, Draw]] = {
@@ -16,6 +25,7 @@ FAMILIES: Mapping[str, Mapping[str, Draw]] = {
     "merging": merging.TABLE,
     "indexed": indexed.TABLE,
     "control": control.TABLE,
+    "complex_numbers": complex_numbers.TABLE,
 }
 """The operations of each family."""
 
