@@ -34,6 +34,8 @@ from .pipelining.stages import (
     stage_of,
 )
 from .pipelining.work import makers, work_of
+from .planner.shards import OPTION
+from .planner.shards_of_training import shard_of_weight
 from .plans.planned import asked_target
 
 
@@ -208,9 +210,12 @@ class _Assignment:
     def _too_large(self, op: Operation, held: int) -> str:
         """What to do about an operation that no chip has room for."""
         kept = "its weight and the sum of its gradients" if self.is_training else "its weight"
+        over, chips = held - self._room, self.target.chips
+        shard = shard_of_weight(op, origin(op) or op.name, chips)
+        cut = "" if shard is None else f", or with --replicas {chips} {OPTION} {shard},"
         return (
-            f"{place_of(op)} alone keeps {held} bytes there ({kept}), so no cut fits; without "
-            "--pipeline, operators are cut across chips"
+            f"{place_of(op)} alone keeps {held} bytes there ({kept}), {over} too many, so no cut "
+            f"fits; without --pipeline{cut} operators are cut across chips"
         )
 
     def _check_memory(

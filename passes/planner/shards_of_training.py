@@ -1,4 +1,4 @@
-"""Shards of the gradients and updates of a layer, which follow from that of the layer.
+"""Shards of weights: of an operator that reads one, and of its gradient and update.
 
 A step of training reads a weight forward and backward, computes its gradient, and updates it. If a
 dimension of the forward operator is cut across chips, so is an axis of its weight. The operators of
@@ -21,12 +21,14 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import control, nn
+from ...dialects.dtypes import numpy_dtype
 from ...dialects.structured import Movement, Reinterpretation, Structured
 from ...ir.geometry.space import Space
 from ...ir.phases import FORWARD, Phases
 from ...ir.provenance import origin_names
 from ...ir.upstream import ModuleOp
 from ..replicas.following import Samples, Spans, axes_along, dims_along, in_shape
+from .shards import Shard
 
 Across = tuple[int, ...]
 
@@ -77,6 +79,39 @@ def in_layers(names: Collection[str], module: ModuleOp) -> Iterator[Operation]:
             for node in _nodes(op, phases)
         ):
             yield op
+
+
+def shard_of_weight(op: Operation, name: str, chips: int) -> Shard | None:
+    """The shard that cuts the weight of an operator across chips, along the largest dimension that
+    the result has too; None if there is none.
+
+    Args:
+        name: of the operator.
+    """
+    if not isinstance(op, Structured):
+        return None
+    space = op.structure().space
+    dims = {
+        d
+        for value, access in zip(op.operands, space.operands, strict=True)
+        if isinstance(_source(value), nn.LoadOp) and len(nn.shape_of(value)) > 1
+        for d in access.dims()
+        if space.dims[d].kind == "parallel" and space.dims[d].size >= chips
+    }
+    if not dims:
+        return None
+    largest = max(dims, key=lambda d: space.dims[d].size)
+    return Shard(name, ((space.dims[largest].name, chips),))
+
+
+def weight_bytes(op: Operation) -> int:
+    """The bytes of the weights that an operator reads."""
+    loads = {_source(value) for value in op.operands}
+    return sum(
+        prod(nn.shape_of(each.result)) * numpy_dtype(nn.element_of(each.result)).itemsize
+        for each in loads
+        if isinstance(each, nn.LoadOp)
+    )
 
 
 def _nodes(op: Operation, phases: Phases) -> set[str]:

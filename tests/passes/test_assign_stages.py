@@ -103,6 +103,19 @@ def test_a_stage_that_does_not_fit_is_named_with_cuts_that_would():
     assert problem.remedy == "--pipeline fc2 fits"
 
 
+def test_a_layer_that_no_chip_holds_is_named_with_what_cuts_it():
+    ctx = context()
+    module = module_of(wide(), ctx, w=np.zeros((128, 128), np.float32))
+    tight = SMALL.replace("49152", "30000")
+    with pytest.raises(DoesNotFit) as caught:
+        AssignStages(stages=2, target=tight).apply(ctx, module)
+    assert caught.value.remedy == (
+        f"fc0 alone keeps 65536 bytes there (its weight), {65536 - caught.value.available} too "
+        "many, so no cut fits; without --pipeline, or with --replicas 2 --shard fc0:n=2, operators "
+        "are cut across chips"
+    )
+
+
 SMALL = "tiny:8,links.topology=ladder,links.chips=2,memory.bytes_per_tile=49152"
 
 

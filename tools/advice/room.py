@@ -40,6 +40,7 @@ class CompileSettings:
         operators: memory proportions of single operators, by name, in addition to the constraints.
         recompute: as of a request.
         micro_batches: the parts of a batch of training; 0 for the program's own.
+        shard: which dimensions are cut across chips, besides those that the user cuts.
     """
 
     target: Target
@@ -48,6 +49,7 @@ class CompileSettings:
     operators: tuple[tuple[str, float], ...] = ()
     recompute: str = ""
     micro_batches: int = 0
+    shard: tuple[str, ...] = ()
 
 
 Compile = Callable[[CompileSettings], Executable]

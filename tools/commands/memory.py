@@ -23,6 +23,7 @@ from ..advice.memory_map import MemoryMap, memory_map
 from ..advice.recomputation import can_change_nn, recomputations
 from ..advice.room import CompileSettings, Trial, more_chips, trials
 from ..advice.serial_split import constraints_with, serial_splits
+from ..advice.sharding import shardings
 from ..driver.compile import compiled
 from ..driver.executable import Executable
 from ..driver.files import PROGRAM_FILE, check_files
@@ -109,6 +110,9 @@ def memory_command(
             more = tuple(map(_told, again))
             tried = (*tried, *more)
             if not any(each.fits and each.keeps_target for each in tried):
+                cut = shardings(found, exe, own, request.shard, compile_with)
+                tried = (*tried, *map(_told, cut))
+            if not any(each.fits and each.keeps_target for each in tried):
                 batch = _batch_in_parts(how)
                 together = combinations(found, exe, own, batch, compile_with, extensions)
                 tried = (*tried, *map(_told, together))
@@ -181,6 +185,7 @@ def _compiled(how: Compilation, request: Request, other: CompileSettings) -> Exe
                 recompute=other.recompute,
                 train=_in_parts(request.train, other.micro_batches),
                 constraints=constraints,
+                shard=(*request.shard, *other.shard),
                 watch=tell,
                 cache=False,
             )
