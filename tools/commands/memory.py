@@ -110,7 +110,7 @@ def memory_command(
             more = tuple(map(_told, again))
             tried = (*tried, *more)
             if not any(each.fits and each.keeps_target for each in tried):
-                cut = shardings(found, exe, own, request.shard, compile_with)
+                cut = shardings(found, exe, own, tuple(request.shard), compile_with)
                 tried = (*tried, *map(_told, cut))
             if not any(each.fits and each.keeps_target for each in tried):
                 batch = _batch_in_parts(how)

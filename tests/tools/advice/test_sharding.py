@@ -16,7 +16,8 @@ from abele.tools.advice.memory_map import memory_map
 from abele.tools.advice.room import CompileSettings
 from abele.tools.advice.sharding import shardings
 
-SPELLING = "tiny:16,links.topology=ladder,links.chips=4,memory.bytes_per_tile={},memory.reserved_bytes=4000"
+LINKS = "links.topology=ladder,links.chips=4"
+SPELLING = f"tiny:16,{LINKS},memory.bytes_per_tile={{}},memory.reserved_bytes=4000"
 
 
 def network() -> onnx.ModelProto:
