@@ -208,7 +208,11 @@ def _hint(value: SSAValue) -> str:
 
 def _absence(value: SSAValue, user: Operation) -> str:
     """Why a value is not visible to a user."""
-    owner = value.owner
+    try:
+        owner = value.owner
+    except ValueError:
+        # The parser has met its name, and no definition.
+        return "is defined nowhere"
     block = owner if isinstance(owner, Block) else owner.parent
     if block is None or block.get_toplevel_object() is not user.get_toplevel_object():
         return "is not in this module"

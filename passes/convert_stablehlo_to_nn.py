@@ -10,6 +10,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation, Region
 
 from ..dialects import nn
+from ..dialects.call_graph import check_inlined
 from ..dialects.levels import NN, STABLEHLO
 from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
@@ -113,6 +114,7 @@ def _times(number: int) -> str:
 
 def _lowered(main: func.FuncOp, new: ToNn) -> Block:
     """The body of @main, in nn."""
+    check_inlined(new.functions, main.sym_name.data)
     old = main.body.block
     block = Block(arg_types=[each.type for each in old.args])
     for before, after in zip(old.args, block.args, strict=True):

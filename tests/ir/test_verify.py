@@ -11,6 +11,7 @@ from abele.dialects import nn
 from abele.ir.legality import row
 from abele.ir.level import Level
 from abele.ir.provenance import named
+from abele.ir.support.errors import InputError
 from abele.ir.text import parse_module
 from abele.ir.verify import IllFormed, verify, verify_dominance
 from abele.tools.driver.context import new_context
@@ -208,6 +209,20 @@ def test_a_check_of_xdsl_that_stumbles_is_a_refusal():
     reduce.properties["dimensions"] = DenseArrayBase.from_list(i64, [7])
     with pytest.raises(IllFormed, match=r"linalg.reduce at .*: xDSL's check of it ends with"):
         verify(module)
+
+
+def test_a_value_that_is_defined_nowhere_is_refused():
+    text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]}
+          ins(%x : tensor<4xf32>) outs(%nowhere : tensor<4xf32>) {
+      ^bb0(%p: f32, %q: f32):
+        linalg.yield %p : f32
+      } -> tensor<4xf32>
+      func.return %r : tensor<4xf32>
+    }"""
+    with pytest.raises((InputError, IllFormed), match="nowhere|defined"):
+        verify(parse_module(text, new_context(), "model.mlir"))
 
 
 def test_a_check_of_abeles_own_that_stumbles_is_no_refusal(monkeypatch: pytest.MonkeyPatch):

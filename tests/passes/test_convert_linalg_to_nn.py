@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
+from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.interpreter import Interpreter
 from xdsl.interpreters import register_implementations
 from xdsl.interpreters.shaped_array import ShapedArray
@@ -447,6 +448,20 @@ def test_numbers_that_nothing_has_are_refused(body: str, why: str):
     text = function(["tensor<4xf32>"], ["tensor<4xf32>"], body).replace("%r0", "%0")
     with pytest.raises(InputError, match=why):
         run(text, np.zeros(4, F32))
+
+
+def test_an_operation_that_xdsl_does_not_check_is_refused():
+    context = new_context()
+    body = """
+    %z = arith.constant 0.0 : f32
+    %r0 = linalg.fill ins(%z : f32) outs(%0 : tensor<4xf32>) -> tensor<4xf32>"""
+    text = function(["tensor<4xf32>"], ["tensor<4xf32>"], body)
+    module = parse_module(text, context, "net.mlir")
+    (fill,) = (op for op in module.walk() if op.name == "linalg.fill")
+    fill.operands = fill.operands[:1]
+    fill.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [1, 0])
+    with pytest.raises(InputError, match=r"net.mlir:4:5: linalg.fill: it breaks a rule .*index"):
+        ConvertLinalgToNn().apply(context, module)
 
 
 def test_a_text_that_breaks_a_rule_of_its_dialect_is_refused(tmp_path: Path):

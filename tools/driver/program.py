@@ -15,6 +15,7 @@ from xdsl.ir import Attribute
 from ...backends.levels import initial_states
 from ...backends.reference import tensor_kind
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
+from ...dialects.call_graph import check_nested_calls
 from ...dialects.host import (
     ARGUMENT_SIZES,
     COLUMNS,
@@ -96,7 +97,7 @@ def verified_level(module: ModuleOp, path: str) -> Level:
     except VerifyException as error:
         message = str(error)
         raise InputError(message if path in message else f"{path}: {message}") from None
-    _ = entry(module, path)
+    check_nested_calls(module, entry(module, path).sym_name.data, path)
     return level
 
 

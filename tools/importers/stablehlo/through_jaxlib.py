@@ -51,19 +51,8 @@ def by_jaxlib(data: bytes, place: str, form: str, file: Path | None) -> str:
     if find_spec("jaxlib") is None:
         raise lacking
     seconds = SECONDS + len(data) / BYTES_A_SECOND
-    script = Path(__file__).with_name("print_generic.py")
-    # -P and absolute paths alone: nothing is imported from the current folder.
-    paths = os.pathsep.join(path for path in sys.path if os.path.isabs(path))
     try:
-        found = subprocess.run(
-            [sys.executable, "-P", str(script), "" if file is None else str(file)],
-            input=data if file is None else None,
-            stdin=None if file is None else subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-            env={**os.environ, "PYTHONPATH": paths},
-        )
+        found = print_generic(data, file, seconds)
     except subprocess.TimeoutExpired:
         raise InputError(f"{place}: jaxlib takes longer than {seconds:.0f} s for it") from None
     if found.returncode == NO_JAXLIB:
@@ -73,6 +62,29 @@ def by_jaxlib(data: bytes, place: str, form: str, file: Path | None) -> str:
     if found.returncode:
         raise InputError(f"{place}: jaxlib ends with code {found.returncode}; it may be damaged")
     return found.stdout.decode("utf-8", "replace")
+
+
+def in_own_process(
+    data: bytes, file: Path | None, seconds: float
+) -> subprocess.CompletedProcess[bytes]:
+    """What a new process prints and ends with. Raises TimeoutExpired."""
+    script = Path(__file__).with_name("print_generic.py")
+    # -P and absolute paths alone: nothing is imported from the current folder.
+    paths = os.pathsep.join(path for path in sys.path if os.path.isabs(path))
+    return subprocess.run(
+        [sys.executable, "-P", str(script), "" if file is None else str(file)],
+        input=data if file is None else None,
+        stdin=None if file is None else subprocess.DEVNULL,
+        capture_output=True,
+        timeout=seconds,
+        check=False,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+
+
+print_generic = in_own_process
+"""What prints the generic form. Tests replace it where a new process for each file takes too
+long."""
 
 
 def _reason(stderr: bytes) -> str:

@@ -15,6 +15,7 @@ from ...views.user_errors import CHECK_FAILED
 from . import interrupted, kinds, run
 from .outcome import VERDICTS
 from .preload import preload
+from .reading import prepare
 
 DEFAULT_SECONDS = 60.0
 """Seconds for all kinds, if neither seconds nor a number of inputs is given."""
@@ -49,6 +50,8 @@ def damage_inputs(
     terminal = console()
     chosen = list(kinds.kinds(names, reads_only))
     commands = _preloaded(context)
+    if reads_only:
+        prepare()
     number = Random().randrange(1 << 32) if seed is None else seed
     progress = output / run.progress_file(number)
     tally = run.Tally.read(progress) if progress.exists() else run.Tally(number)
