@@ -10,7 +10,7 @@ import typer
 
 from ...ir.support.errors import InputError
 from ..driver.export import DIALECTS, PASSES, export
-from ..driver.files import check_files
+from ..driver.files import PROGRAM_FILE, check_files
 from ..driver.request import Request
 from ..importers.front_ends import TEXT, front_end_at
 from ..views.user_errors import text_in, user_errors
@@ -40,6 +40,14 @@ def export_command(
         list[str] | None,
         typer.Option("--dim", metavar="NAME=N", help="A free dimension of the model."),
     ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--inputs",
+            metavar="X.npz",
+            help="Inputs by name, whose shapes give sizes to free dimensions.",
+        ),
+    ] = None,
     value: Annotated[
         list[str] | None,
         typer.Option("--value", metavar="NAME=V", help="An input that is known now."),
@@ -55,8 +63,10 @@ def export_command(
         extensions = context.load(load)
         if front_end_at(str(output)) is not TEXT:
             raise InputError(f"{output}: need a file that ends in .mlir")
-        check_files({"the model": Path(model)}, {"-o": output})
-        request = Request(model, dims=sizes(dim), values=given_values(value))
+        if model.endswith(PROGRAM_FILE):
+            raise InputError(f"{model}: compiled already, so it cannot be written; need the model")
+        check_files({"the model": Path(model), "--inputs": inputs}, {"-o": output})
+        request = Request(model, dims=sizes(dim), values=given_values(value), example=inputs)
         made = export(request.with_sizes(), extensions, to, passes, arguments=arguments)
         files = made.write(output)
         sys.stdout.write(f"{model} -> {' and '.join(map(str, files))}\n")

@@ -1,4 +1,5 @@
 import numpy as np
+import onnx
 import pytest
 from typer.testing import CliRunner
 
@@ -130,3 +131,30 @@ def test_states_that_passes_add_have_values_too(tmp_path):
         assert values.files == takes[2:]
         assert len(values.files) > 1
         np.testing.assert_array_equal(values["w"], [[0.5], [2.0]])
+
+
+def test_shapes_of_inputs_give_sizes_to_free_dimensions(tmp_path):
+    model, inputs = tmp_path / "net.onnx", tmp_path / "x.npz"
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    values = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N", 3])
+        for name in ("x", "y")
+    ]
+    graph = onnx.helper.make_graph([node], "g", values[:1], values[1:])
+    onnx.save(onnx.helper.make_model(graph), model)
+    np.savez(inputs, x=np.zeros((5, 3), np.float32))
+    out = tmp_path / "out.mlir"
+    result = run(model, "-o", out)
+    assert result.exit_code == 2
+    assert "give the inputs (--inputs X.npz" in result.output
+    result = run(model, "-o", out, "--inputs", inputs)
+    assert result.exit_code == 0, result.output
+    assert "tensor<5x3xf32>" in out.read_text()
+
+
+def test_a_compiled_program_is_refused(model, tmp_path):
+    program = tmp_path / "net.abele"
+    compile_model(model, target="tiny:4").save(program)
+    result = run(program, "-o", tmp_path / "out.mlir")
+    assert result.exit_code == 2
+    assert "net.abele: compiled already, so it cannot be written; need the model" in result.output
