@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ..building import Value
@@ -20,6 +21,35 @@ def _rank(node: MxNode) -> int:
     if rank < 1:
         raise node.bad(f"image of shape {list(node.shape(0))}; need batch, channels and more")
     return rank
+
+
+CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
+"""The layouts by the number of spatial axes."""
+
+
+def _is_last(node: MxNode, rank: int) -> bool:
+    """Whether the channels are the last axis of images, and of weights. Raises InputError."""
+    layouts = CHANNELS_FIRST.get(rank, ""), CHANNELS_LAST.get(rank, "")
+    return node.choice("layout", ("", "None", *filter(None, layouts)), "") == layouts[1] != ""
+
+
+def _channels_first(node: MxNode, value: Value, *, last: bool) -> Value:
+    """An image or a weight with its channels behind its first axis."""
+    if not last:
+        return value
+    operand = node.ssa(value)
+    rank = len(nn.shape_of(operand))
+    return node.add(nn.TransposeOp(operand, (0, rank - 1, *range(1, rank - 1))))
+
+
+def _channels_back(node: MxNode, value: Value, *, last: bool) -> Value:
+    """An image with its channels where the node has them."""
+    if not last:
+        return value
+    operand = node.ssa(value)
+    rank = len(nn.shape_of(operand))
+    return node.add(nn.TransposeOp(operand, (0, *range(2, rank), 1)))
 
 
 def _window(node: MxNode, rank: int) -> dict[str, list[int]]:
@@ -36,14 +66,19 @@ def _convolution(node: MxNode) -> Value:
 
 
 def _convolved(node: MxNode, *, transposed: bool) -> Value:
-    rank, channels = _rank(node), node.shape(0)[1]
+    rank = _rank(node)
+    last = _is_last(node, rank)
+    channels = node.shape(0)[-1 if last else 1]
     window, extra = _window(node, rank), dict[str, list[int]]()
     outputs, groups = node.integer("num_filter", least=1), node.integer("num_group", 1, 1)
     if outputs % groups or channels % groups:
         raise node.bad(f"{outputs} filters of {channels} channels in {groups} groups")
     first, second = (channels, outputs) if transposed else (outputs, channels)
-    shape = (first, second // groups, *window["kernel_shape"])
-    operands = [node.value(0), node.weight(1, shape)]
+    size = window["kernel_shape"]
+    shape = (first, *size, second // groups) if last else (first, second // groups, *size)
+    operands = [
+        _channels_first(node, each, last=last) for each in (node.value(0), node.weight(1, shape))
+    ]
     if not node.flag("no_bias", transposed):
         operands.append(node.weight(2, (outputs,), 0.0))
     if transposed:
@@ -51,7 +86,8 @@ def _convolved(node: MxNode, *, transposed: bool) -> Value:
         if node.has("target_shape") and any(node.integers("target_shape")):
             raise node.unsupported("target_shape", "adj is")
     operator = "ConvTranspose" if transposed else "Conv"
-    return node.apply(operator, *operands, group=groups, **window, **extra)
+    found = node.apply(operator, *operands, group=groups, **window, **extra)
+    return _channels_back(node, found, last=last)
 
 
 def _deconvolution(node: MxNode) -> Value:
@@ -73,9 +109,14 @@ CONVENTIONS = ("valid", "full", "same")
 
 
 def _pooling(node: MxNode) -> Value:
+    last = _is_last(node, _rank(node))
+    value = node.ssa(_channels_first(node, node.value(0), last=last))
+    return _channels_back(node, _pooled(node, value), last=last)
+
+
+def _pooled(node: MxNode, value: SSAValue) -> Value:
     """Windows of the convention full may hang over the end of the image, those of valid do not."""
-    rank, shape = _rank(node), node.shape(0)
-    image = shape[2:]
+    rank, image = _rank(node), nn.shape_of(value)[2:]
     kind = node.choice("pool_type", ("max", "avg", "sum", "lp"), "max")
     convention = node.choice("pooling_convention", CONVENTIONS, "valid")
     counts = node.flag("count_include_pad", True) if node.has("count_include_pad") else True
@@ -100,11 +141,11 @@ def _pooling(node: MxNode) -> Value:
     if any(n + p + h < k for n, k, p, h in zip(image, size, low, high, strict=True)):
         raise node.bad(f"windows of {size} in an image of {list(image)}")
     if kind == "max":
-        return node.apply("MaxPool", node[0], kernel_shape=size, strides=stride, pads=low + high)
+        return node.apply("MaxPool", value, kernel_shape=size, strides=stride, pads=low + high)
     if kind == "sum":
-        value = node.wide(node[0])
-        total = node.add(nn.PoolOp(value, "sum", size, stride=stride, pad_low=low, pad_high=high))
-        return node.cast(total, nn.element_of(node[0]))
+        terms = node.wide(value)
+        total = node.add(nn.PoolOp(terms, "sum", size, stride=stride, pad_low=low, pad_high=high))
+        return node.cast(total, nn.element_of(value))
     windows = list(zip(image, size, stride, low, high, strict=True))
     places = [(n + p + h - k) // s + 1 for n, k, s, p, h in windows]
     # Where the last window begins.
@@ -112,9 +153,9 @@ def _pooling(node: MxNode) -> Value:
     if any(b >= n + (p if counts else 0) for b, n, p in zip(last, image, low, strict=True)):
         raise node.bad(f"windows of {size} lie outside an image of {list(image)}")
     if not counts:
-        return node.add(nn.AveragePoolOp(node[0], size, stride=stride, pad_low=low, pad_high=high))
+        return node.add(nn.AveragePoolOp(value, size, stride=stride, pad_low=low, pad_high=high))
     mean = nn.AveragePoolOp(
-        node[0],
+        value,
         size,
         stride=stride,
         pad_low=low,

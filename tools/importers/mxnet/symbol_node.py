@@ -178,7 +178,8 @@ class MxNode(ApplyingNode):
 
     def check_attributes(self) -> None:
         """Raise UnsupportedError for an attribute that no one has asked for."""
-        if self.node.attributes.get("layout", "") not in LAYOUTS:
+        layout = self.node.attributes.get("layout", "")
+        if "layout" not in self.asked and layout not in LAYOUTS:
             raise self.unsupported(
                 f"layout {self.node.attributes['layout'][:20]!r}", "channels after samples are"
             )

@@ -88,6 +88,39 @@ def test_convolutions_of_more_axes(tmp_path: Path, rank: int):
     agree(found, wanted)
 
 
+LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
+
+
+@pytest.mark.parametrize("rank", LAYOUTS)
+@pytest.mark.parametrize("operator", ["Convolution", "Deconvolution", "Pooling"])
+def test_channels_are_first_or_last(tmp_path: Path, rank: int, operator: str):
+    # In MXNet, the layout is that of images and of weights.
+    x = floats(2, 4, *range(5, 5 + rank))
+    attributes: dict[str, Any] = {"kernel": (2,) * rank, "stride": (2,) * rank}
+    weights: dict[str, Array] = {}
+    if operator == "Pooling":
+        attributes |= {"pool_type": "avg", "pooling_convention": "full"}
+    else:
+        attributes |= {"num_filter": 6, "num_group": 2, "no_bias": True}
+        first, second = (6, 2) if operator == "Convolution" else (4, 3)
+        weights = {"arg:w": floats(first, second, *range(2, 2 + rank), seed=1)}
+        attributes["kernel"] = tuple(range(2, 2 + rank))
+    default, last = LAYOUTS[rank]
+    wanted = one(tmp_path, operator, attributes | {"layout": default}, x, weights=weights)
+    turned = {name: np.moveaxis(each, 1, -1) for name, each in weights.items()}
+    attributes["layout"] = last
+    found = one(tmp_path, operator, attributes, np.moveaxis(x, 1, -1), weights=turned)
+    agree(np.moveaxis(found, -1, 1), wanted)
+
+
+def test_a_convolution_with_channels_last_is_its_formula(tmp_path: Path):
+    x, w = floats(2, 9, 4), floats(6, 3, 4, seed=1)
+    attributes = {"kernel": (3,), "num_filter": 6, "layout": "NWC", "no_bias": True}
+    found = one(tmp_path, "Convolution", attributes, x, weights={"arg:w": w})
+    parts = np.lib.stride_tricks.sliding_window_view(x, 3, 1)
+    agree(found, np.einsum("ntck,okc->nto", parts, w))
+
+
 @pytest.mark.parametrize("kind", ["max", "avg", "sum"])
 @pytest.mark.parametrize("convention", ["valid", "full"])
 def test_pools_of_both_conventions(tmp_path: Path, kind: str, convention: str):

@@ -200,7 +200,7 @@ BAD = [
     (changed(nodes_3_attrs={"kernel": "(3,)", "num_filter": "-4"}), "need an integer from 1 on"),
     (changed(nodes_3_attrs={"kernel": "(3,)", "num_filter": "4", "odd": "1"}),
      r"node 'conv' \(Convolution, line 1\): attribute 'odd' is not supported"),
-    (changed(nodes_3_attrs={"kernel": "(3,)", "num_filter": "4", "layout": "NWC"}), "layout 'NWC'"),
+    (changed(nodes_3_attrs={"kernel": "(3,)", "num_filter": "4", "layout": "NHWC"}), "layout"),
     (changed(nodes_3_op="Convolutoin"), "did you mean Convolution"),
     ("[" * 100_000, "no graph of MXNet"),
     (changed(nodes_3_attrs=["kernel"]), "attrs is .*need names with texts"),
