@@ -17,6 +17,7 @@ from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.on_step import OnStep
 from ..driver.extensions.loaded import Extensions
+from ..driver.io_tiles import read_io_tiles
 from ..driver.request import OPTIONS, Precision, Request, Rounding
 from ..views.progress import progress
 from ..views.user_errors import print_error_line
@@ -256,13 +257,13 @@ class Compilation:
         ),
     ] = None
     io_tiles: Annotated[
-        int | None,
+        str | None,
         typer.Option(
             "--io-tiles",
-            min=1,
-            metavar="N",
+            metavar="N|auto",
             help="Keep N tiles of each chip aside: inputs and results go through them, while the "
-            "other tiles compute other runs.",
+            "other tiles compute other runs. auto compiles with several numbers, and takes the one "
+            "with the most items a second.",
         ),
     ] = None
     shard: Annotated[
@@ -373,6 +374,7 @@ class Compilation:
             example=self.inputs,
             values=given_values(self.value),
             keep=kept(self.keep),
+            io_tiles=read_io_tiles(self.io_tiles),
             shard=tuple(self.shard or ()),
             stash=tuple(self.stash or ()),
             remote=tuple(self.remote or ()),
@@ -388,6 +390,7 @@ class Compilation:
 
 
 ALIKE = {each.name for each in fields(Compilation)} & OPTIONS.keys() - {
+    "io_tiles",
     "keep",
     "load",
     "remote",

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ...ir.support.errors import InputError
 from ..driver.files import check_files, write_text
+from ..driver.io_tiles import read_io_tiles
 from ..driver.request import machine_of
 from ..views.planning.columns import chosen, csv_text
 from ..views.planning.picture import draw_trade_offs, needs_matplotlib
@@ -131,7 +132,7 @@ def plan_command(
             chosen(OPERATOR_COLUMNS, columns)
         program = None
         if matmul:
-            machine = machine_of(how.target, how.chips, how.io_tiles)
+            machine = machine_of(how.target, how.chips, read_io_tiles(how.io_tiles))
             program = product_of_matrices(*_shape(matmul), dtype or "f16", machine)
         with how.progress(extensions) as on_step:
             asked = replace(how, passes=passes).request(model, extensions, on_step)

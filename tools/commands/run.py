@@ -90,7 +90,7 @@ def run(
         )
         # Without --target, the model may name one, which is not known yet.
         if at == MACHINE and how.target is not None and not model.endswith(PROGRAM_FILE):
-            refuse_too_little_to_map(machine_of(how.target, how.chips, how.io_tiles))
+            refuse_too_little_to_map(machine_of(how.target, how.chips, None))
         given: dict[str, Array] = {}
         replaced: dict[str, Array] = {}
         with_values = given_values(how.value)

@@ -14,9 +14,10 @@ from .cache.key import parts_of
 from .cache.programs import cached
 from .executable import Executable
 from .files import PROGRAM_FILE
-from .request import Request, with_fields_of
+from .request import AUTO_IO, Request, with_fields_of
 
 with deferred(__name__):
+    from .io_tiles import with_best_io_tiles
     from .load_program import load_executable
     from .program import ReadProgram, signature
 
@@ -35,6 +36,8 @@ def compile_model(request: Request) -> Executable:
 def compiled(request: Request) -> Executable:
     """The program that a request asks for. Raises what compile_model raises."""
     request.check(compile_model.__name__)
+    if request.io_tiles == AUTO_IO and not request.file.endswith(PROGRAM_FILE):
+        return _with_best_io_tiles(request)
     request = request.settled()
     context = request.extensions.context
     if request.file.endswith(PROGRAM_FILE):
@@ -64,6 +67,20 @@ def compiled(request: Request) -> Executable:
         if request.on_inputs is not None:
             request.on_inputs(exe.inputs)
     return exe
+
+
+def _with_best_io_tiles(request: Request) -> Executable:
+    """The program of a request that leaves the number of I/O tiles open."""
+
+    def compile_with(number: int) -> Executable:
+        # The user is told once of what the model says.
+        first = request if number == 0 else replace(request, on_read=None, on_note=None)
+        return compiled(replace(first, io_tiles=number, dump_ir=None))
+
+    best = with_best_io_tiles(compile_with, request.tell)
+    if request.dump_ir is not None:
+        _ = compiled(replace(request, io_tiles=best.target.io_tiles, on_read=None, on_note=None))
+    return best
 
 
 def _compile_anew(request: Request) -> Executable:

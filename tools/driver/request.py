@@ -96,6 +96,9 @@ NARROW: Mapping[str, str] = {
 }
 """The passes that make a float32 program compute in a precision."""
 
+AUTO_IO = "auto"
+"""What io_tiles is if their number is chosen by price."""
+
 ROUNDINGS = ("nearest", "stochastic", "hardware")
 
 ROUND = "round-stores"
@@ -208,7 +211,8 @@ class Request:
             the parts of the batch, or else that many batches of the model's own size. Training has
             an option of this name.
         io_tiles: how many tiles of each chip are kept aside for traffic with the host, which then
-            overlaps with other runs; the target's number by default.
+            overlaps with other runs; the target's number by default. "auto" compiles the program
+            with several numbers, and takes the one with the most items a second.
         shard: which dimensions of which operators are cut across chips: NAME:DIM=N, such as
             "fc1:n=4", with the name of an operator or a pattern.
         memory_proportion: the share of a tile's memory that one operator may take temporarily.
@@ -360,10 +364,14 @@ class Request:
         default=None,
         metadata=_is(COUNT | NONE, refused="compiled already, with its batch; need the model"),
     )
-    io_tiles: int | None = field(
+    io_tiles: int | Literal["auto"] | None = field(
         default=None,
         metadata=_is(
-            COUNT | NONE, refused="compiled already, so its tiles are chosen; need the model"
+            Kind(
+                lambda value: value is None or value == AUTO_IO or COUNT.accepts(value),
+                f"a whole number, or {AUTO_IO!r}",
+            ),
+            refused="compiled already, so its tiles are chosen; need the model",
         ),
     )
     shard: Sequence[str] = field(
@@ -693,8 +701,15 @@ def is_given(value: object) -> bool:
     return value is not None and not (isinstance(value, Mapping | str | tuple) and not value)
 
 
-def machine_of(target: str | Target | None, chips: int | None, io_tiles: int | None) -> Target:
-    """The machine that the options target, chips and io_tiles stand for. Raises InputError."""
+def machine_of(
+    target: str | Target | None, chips: int | None, io_tiles: int | Literal["auto"] | None
+) -> Target:
+    """The machine that the options target, chips and io_tiles stand for. Raises InputError, also
+    for a number of I/O tiles that is not chosen yet."""
+    if io_tiles == AUTO_IO:
+        raise InputError(
+            "--io-tiles auto: only a program that is compiled whole has a price; need a number"
+        )
     found = _resolved(target)
     if chips is not None:
         try:

@@ -37,7 +37,7 @@ WRONG: Mapping[str, list[object]] = {
     "schedule": [3, ["grouped"]],
     "stage_chips": [0, None, [0, 1]],
     "micro_batches": ["2", 2.5, True],
-    "io_tiles": ["2", 2.5, True],
+    "io_tiles": ["2", 2.5, True, "some"],
     "remote": [3, None, "optimizer", [3]],
     "shard": [3, None, "fc1:n=4", [3]],
     "memory_proportion": ["0.5", True],

@@ -96,6 +96,7 @@ def test_the_command_line_asks_for_what_its_options_say():
     assert list(asked.values or ()) == ["x"]
     assert not replace(how, no_cache=True).request("net.onnx", Extensions()).cache
     turned = {"dim", "inputs", "value", "keep", "load", "shard", "stash", "train", "loss"} | {
+        "io_tiles",
         "remote",
         "optimizer",
         "training",
