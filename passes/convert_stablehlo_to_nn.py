@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation, Region
+from xdsl.traits import IsTerminator
 
-from ..dialects import nn
+from ..dialects import control, nn
 from ..dialects.call_graph import check_inlined
 from ..dialects.levels import NN, STABLEHLO
 from ..ir.support.errors import InputError
@@ -36,7 +37,7 @@ class ConvertStablehloToNn(ModulePass):
     Functions are inlined where they are called, so @main alone remains. A table says what replaces
     each operation (`passes/stablehlo_to_nn/table.py`). Complex numbers become their real and
     imaginary parts first (`passes/complex_pairs`); the parts of an argument `x` are `x.real` and
-    `x.imag`.
+    `x.imag`. Constants come first, and what nothing reads is left out.
     """
 
     name = "convert-stablehlo-to-nn"
@@ -127,6 +128,7 @@ def _lowered(main: func.FuncOp, new: ToNn) -> Block:
     block.add_op(end)
     fold_moments(block)
     _drop_unused(block)
+    _put_constants_first(block)
     return block
 
 
@@ -135,7 +137,35 @@ def _drop_unused(block: Block) -> None:
     for op in reversed(tuple(block.ops)):
         if _computes_only(op) and not any(result.first_use for result in op.results):
             block.erase_op(op)
+            continue
+        for region in op.regions:
+            for inner in region.blocks:
+                _drop_unused(inner)
 
 
 def _computes_only(op: Operation) -> bool:
+    if isinstance(op, control.RepeatOp | control.WhileOp | control.IfOp):
+        inside = (each for region in op.regions for each in region.walk())
+        return all(_computes_only(each) or each.has_trait(IsTerminator) for each in inside)
     return isinstance(op, nn.PureTensorOp | nn.ConstantOp | nn.ComputeOp | nn.CombiningOp)
+
+
+def _put_constants_first(block: Block) -> None:
+    """Move the constants of a block, and of the regions inside it, to its beginning, in the order
+    in which they are read. Of equal ones, one is left."""
+    kept = dict[object, nn.ConstantOp]()
+    for op in tuple(block.walk()):
+        for value in op.operands:
+            made = value.owner
+            if isinstance(made, nn.ConstantOp):
+                same = kept.setdefault((made.value, made.result.type), made)
+                if same is not made:
+                    made.result.replace_all_uses_with(same.result)
+                    made.detach()
+                    made.erase()
+    for op in kept.values():
+        op.detach()
+    first = block.first_op
+    for op in kept.values():
+        assert first is not None
+        block.insert_op_before(op, first)

@@ -69,11 +69,18 @@ def differs(program: Program, found: Mapping[str, np.ndarray]) -> str | None:
 
 
 def check_round_trips(
-    trip: Callable[[ModuleOp, Context], tuple[str, ModuleOp]], examples: int, least: int = 10
+    trip: Callable[[ModuleOp, Context], tuple[str, ModuleOp]],
+    examples: int,
+    *,
+    again: bool = False,
+    least: int = 10,
 ):
     """Check that random programs compute the same after a trip through another dialect.
 
-    least: how many programs must have made the trip; others are refused by name.
+    Args:
+        again: whether to check that a third trip gives the text of the second one, because what a
+            trip changes, it changes once.
+        least: how many programs must have made the trip; others are refused by name.
     """
     compared: list[Program] = []
 
@@ -86,6 +93,9 @@ def check_round_trips(
             assert "not covered:" in str(error)
             return
         assert differs(program, outputs_of(program, back)) is None
+        if again:
+            second, back = trip(back, program.context)
+            assert trip(back, program.context)[0] == second
         compared.append(program)
 
     check()

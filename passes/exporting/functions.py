@@ -71,7 +71,7 @@ def _parts(to: Algebra, given: Sequence[Term]) -> tuple[Term, Term, Term]:
     a, b = given
     if a.is_truth:
         raise Uncovered("a quotient of truth values")
-    if a.is_float:
+    if a.is_float or b.never_zero:
         return a, b, to.number(False, i1)
     none = to.compare("equal", b, to.like(0, b))
     return a, to.select(none, to.like(1, b), b), none
@@ -80,7 +80,8 @@ def _parts(to: Algebra, given: Sequence[Term]) -> tuple[Term, Term, Term]:
 def _div(to: Algebra, _: Sequence[float], given: Sequence[Term]) -> Term:
     a, b, none = _parts(to, given)
     found = to.primitive("div", a, b)
-    return found if a.is_float else to.select(none, to.like(0, a), found)
+    known = a.is_float or b.never_zero
+    return found if known else to.select(none, to.like(0, a), found)
 
 
 def _fmod(to: Algebra, _: Sequence[float], given: Sequence[Term]) -> Term:
@@ -224,6 +225,8 @@ def _shifted(name: str) -> Expression:
 
     def make(to: Algebra, _: Sequence[float], given: Sequence[Term]) -> Term:
         a, b = given
+        if to.shifts_all_out:
+            return to.primitive(name, a, b)
         width = 8 * numpy_dtype(a.element).itemsize
         inside = to.compare("less", b, to.like(width, b))
         if not b.has_no_sign:
@@ -306,7 +309,10 @@ IN_FLOATS = frozenset((*(n for n in UNARY if n not in EXACT), "sigmoid", "softpl
 BY_PARAMETERS = ("scale", "shift", "leaky_relu", "power")
 """The functions that do so where a parameter is no whole number."""
 
-OF_TRUTHS = (*TRUTHS, "logical_and", "logical_or", "logical_not", "identity", "select")
+OF_TRUTHS = (
+    *(*TRUTHS, *COMPARED, "identity", "select"),
+    *("logical_and", "logical_or", "logical_not", "is_nan", "is_inf"),
+)
 """The functions of truth values that dialects compute. Others are tables of all their values."""
 
 

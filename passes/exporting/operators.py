@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, prod
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from ...dialects.structured import Movement, Reinterpretation, Stage, Structure,
 from ...ir.conversion import Patterns
 from ...ir.geometry.space import AccessMap, AxisMap, Position
 from ...ir.refusals import ThoroughConversion, Uncovered
+from ..analysis.value_ranges import never_zero
 from .functions import apply, cast_operands
 from .indices import are_from_front
 from .reads import Shapes, Shown, Terms
@@ -91,8 +92,9 @@ class Gathered:
     from_front: bool
 
     def counted(self, to: Algebra, index: Term) -> Term:
-        """An index, counted from the front, as an i64."""
-        wide = to.cast(index, i64)
+        """An index, counted from the front, as an integer of at least 32 bits."""
+        narrow = numpy_dtype(index.element).itemsize < 4
+        wide = to.cast(index, i64) if narrow else index
         if self.from_front:
             return wide
         behind = to.primitive("add", wide, to.like(self.sizes[self.row], wide))
@@ -104,11 +106,13 @@ class Export(ThoroughConversion, Shapes):
 
     Attributes:
         values: the new value of each old one.
+        emitted: the value of each operation that was added, by block and what it computes.
     """
 
     def __init__(self, patterns: Patterns[Any], to: str) -> None:
         super().__init__(patterns, to)
         self.values: dict[SSAValue, SSAValue] = {}
+        self.emitted: dict[tuple[object, ...], SSAValue] = {}
 
     @abstractmethod
     def loops(self, loops: Loops) -> SSAValue:
@@ -135,8 +139,21 @@ class Export(ThoroughConversion, Shapes):
         """A sort along an axis of more than one element: the elements, or their indices as i32."""
 
     def emit(self, op: Operation) -> SSAValue:
-        """Add an operation, and return its first result."""
-        return self.add(op, op.name.rpartition(".")[2]).results[0]
+        """Add an operation without effects, and return its first result.
+
+        If an equal one is in the block already, its result is returned instead.
+        """
+        if op.regions:
+            return self.add(op, op.name.rpartition(".")[2]).results[0]
+        parts = op.name, op.operands, frozenset(op.properties.items()), op.results[0].type
+        key = self.block, *parts
+        found = self.emitted.get(key)
+        if found is None:
+            made = self.add(op, op.name.rpartition(".")[2]).results[0]
+            found = self.emitted[key] = made
+        else:
+            op.erase()
+        return found
 
 
 def converted_structured(op: Operation, new: Export) -> None:
@@ -248,9 +265,7 @@ class _Operator:
         """What each place of the body reads: operands, and coordinates in between."""
         space = self.structure.space
         operands = [
-            self.new.shown(
-                self.new.values[value], nn.shape_of(value), nn.element_of(value), access, self.sizes
-            )
+            self._shown(value, access)
             for value, access in zip(self.op.operands, space.operands, strict=True)
         ]
         dtypes = [
@@ -262,6 +277,12 @@ class _Operator:
             for each, dtype in zip(space.coordinates, kinds, strict=True)
         ]
         return self.structure.with_coordinates(cast("list[Read]", operands), counted)
+
+    def _shown(self, value: SSAValue, access: AccessMap) -> Shown:
+        shape, element = nn.shape_of(value), nn.element_of(value)
+        made = self.new.shown(self.new.values[value], shape, element, access, self.sizes)
+        filled = any(axis.outside == "fill" for axis in access.axes)
+        return replace(made, never_zero=not filled and never_zero(value))
 
     def _counted(self, axis: AxisMap, element: Attribute, first: int = 0) -> Counted:
         terms = tuple((d, c) for d, c in axis.terms if self.sizes[d] != 1)
@@ -551,7 +572,8 @@ class _Operator:
         return [made if kind != element else value, index]
 
     def _moments(self, read: Read, results: tuple[int, ...]) -> list[SSAValue]:
-        kind = nn.element_of(self.op.results[0])
+        elements = [nn.element_of(each) for each in self.op.results]
+        kind = computing(elements[0])
         places, position = self._places()
         away = [d for d, n in enumerate(self.sizes) if n != 1 and d not in results]
         merging = "sum" if away else None
@@ -584,12 +606,23 @@ class _Operator:
         count = looped([*places, read], lambda to, g: counted(to, g[: len(places)]), merging)
         average = looped([read, *places, count], share, merging)
         total = looped([read, *places, average], squared, merging)
-        return [average.value, looped([total, count], mean, None).value]
+        return self._stored([average, looped([total, count], mean, None)], elements, results)
+
+    def _stored(
+        self, made: Sequence[Shown], elements: Sequence[Attribute], results: tuple[int, ...]
+    ) -> list[SSAValue]:
+        """Results in the types that they have in nn."""
+        return [
+            each.value
+            if each.element == element
+            else self._looped([each], lambda to, g, e=element: to.cast(g[0], e), results, element)
+            for each, element in zip(made, elements, strict=True)
+        ]
 
     def _exp_sum(self, read: Read, results: tuple[int, ...]) -> list[SSAValue]:
-        element, kind = (nn.element_of(each) for each in self.op.results)
+        elements = [nn.element_of(each) for each in self.op.results]
+        wide, kind = map(computing, elements)
         away = [d for d, n in enumerate(self.sizes) if n != 1 and d not in results]
-        wide = computing(element)
 
         def number(to: Algebra, given: Sequence[Term]) -> Term:
             return to.cast(given[0], wide)
@@ -604,8 +637,7 @@ class _Operator:
         most = self._looped([read], number, results, wide, "max" if away else None)
         seen = self._over(most, results, wide)
         total = self._looped([read, seen], power, results, kind, "sum" if away else None)
-        made = self._looped([seen], lambda to, g: to.cast(g[0], element), results, element)
-        return [made if wide != element else most, total]
+        return self._stored([seen, self._over(total, results, kind)], elements, results)
 
     # Scans and sorts
 

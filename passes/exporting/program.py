@@ -22,7 +22,7 @@ from ...dialects.dtypes import element_type
 from ...dialects.host import host_names
 from ...ir.blob import repeated_element
 from ...ir.conversion import Patterns
-from ...ir.refusals import Uncovered
+from ...ir.refusals import Uncovered, values_read
 from ...ir.upstream import ModuleOp
 from ...ir.well_known import ENTRY
 from ...ir.xdsl.walk import operations
@@ -162,7 +162,9 @@ class ProgramExport(Export):
         # A NaN has bits that a number does not keep.
         if one is None or one != one:
             return self.known(array)
-        return self.filled(array.shape, one.item(), element_type(array.dtype))
+        wide = [n for n in array.shape if n != 1]
+        made = self.filled(wide, one.item(), element_type(array.dtype))
+        return self.reshaped(made, array.shape)
 
     def known(self, array: NDArray[np.generic]) -> SSAValue:
         """A constant with each element."""
@@ -176,6 +178,9 @@ class ProgramExport(Export):
         """Raise InputError if an operation was not converted. Erase what nothing reads."""
         super().finish()
         erase_unread(self.block)
+        for each in self.block.ops:
+            if isinstance(each, func.FuncOp):
+                put_in_order(each.body.block)
 
     def returned(self, values: Sequence[SSAValue]) -> Operation:
         """The end of a function."""
@@ -259,6 +264,38 @@ def converted_call(op: func.CallOp, new: ProgramExport) -> None:
 def nn_shape(value: SSAValue) -> tuple[int, ...]:
     """The shape of a tensor."""
     return tuple(cast("TensorType[Attribute]", value.type).get_shape())
+
+
+def put_in_order(block: Block) -> None:
+    """Put the operations of a block in an order that follows from what reads what: each one after
+    its operands, in the order in which the block's end needs them. Constants come first.
+
+    So two programs that compute the same in the same way are the same text.
+    """
+    end = block.last_op
+    assert end is not None
+    order = dict[Operation, None]()
+    waiting: list[tuple[Operation, bool]] = [(end, False)]
+    while waiting:
+        op, done = waiting.pop()
+        if op in order:
+            continue
+        if done:
+            order[op] = None
+            continue
+        waiting.append((op, True))
+        for value in reversed(tuple(values_read(op))):
+            made = value.owner
+            while isinstance(made, Operation) and made.parent is not block:
+                made = made.parent_op()
+            if isinstance(made, Operation) and made is not op and made not in order:
+                waiting.append((made, False))
+    for op in sorted(order, key=lambda each: not each.name.endswith(".constant")):
+        op.detach()
+        block.add_op(op)
+        for region in op.regions:
+            for inner in region.blocks:
+                put_in_order(inner)
 
 
 def erase_unread(block: Block) -> None:

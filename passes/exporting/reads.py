@@ -26,6 +26,7 @@ class Shown:
         axes: the index along each axis, a sum of multiples of loops; none is empty.
         offsets: what is added to each.
         element: the type of its elements in nn.
+        never_zero: whether no element is 0 for certain.
     """
 
     value: SSAValue
@@ -33,6 +34,7 @@ class Shown:
     axes: tuple[Terms, ...]
     offsets: tuple[int, ...]
     element: Attribute
+    never_zero: bool = False
 
     @property
     def axis_loops(self) -> tuple[int, ...]:
@@ -176,8 +178,27 @@ class Shapes(ABC):
             highs[i] = 1
             value = self.padded(value, lows, highs, fill)
             found = np.where(found < 0, shape[i], found)
+            shape[i] += 1
+        value = self._taken(value, shape, i, found)
         shape[i] = window
-        return self.taken(value, i, found), axis.offset - low
+        return value, axis.offset - low
+
+    def _taken(
+        self, value: SSAValue, shape: Sequence[int], i: int, indices: NDArray[np.int64]
+    ) -> SSAValue:
+        """The elements at these indices along an axis; a cut, if each is as far from the last."""
+        steps = np.diff(indices)
+        step = int(steps[0]) if len(steps) else 1
+        made = list(shape)
+        made[i] = len(indices)
+        if step < 1 or (steps != step).any() or not len(indices):
+            # Without the axes of one element, which a program that comes back does not have.
+            wide = [k for k, n in enumerate(shape) if n != 1 or k == i]
+            value = self.reshaped(value, [shape[k] for k in wide])
+            return self.reshaped(self.taken(value, wide.index(i), indices), made)
+        starts, every = [0] * len(shape), [1] * len(shape)
+        starts[i], every[i] = int(indices[0]), step
+        return value if made == list(shape) else self.cut(value, starts, every, made)
 
     def _plain(
         self,
@@ -193,9 +214,9 @@ class Shapes(ABC):
         """
         if len(terms) == 1 and terms[0][1] < 0:
             (d, step), n = terms[0], max(sizes[terms[0][0]], 1)
-            indices = offset + step * np.arange(n)
+            value = self._taken(value, shape, i, offset + step * np.arange(n))
             shape[i] = n
-            return self.taken(value, i, indices), ((d, 1),), 0
+            return value, ((d, 1),), 0
         if len(terms) <= 1:
             d, step = terms[0] if terms else (-1, 1)
             start, n = offset, sizes[d] if terms else 1

@@ -38,10 +38,12 @@ class Term:
 
     Attributes:
         element: its type in nn, which knows whether an integer has a sign.
+        never_zero: whether it is not 0 for certain.
     """
 
     value: SSAValue
     element: Attribute
+    never_zero: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -60,7 +62,14 @@ class Term:
 
 
 class Algebra(ABC):
-    """Computes with numbers of another dialect."""
+    """Computes with numbers of another dialect.
+
+    Attributes:
+        shifts_all_out: whether a shift by a number that is negative or too large moves all bits
+            out; otherwise nothing is known of its result.
+    """
+
+    shifts_all_out = False
 
     @abstractmethod
     def primitive(self, name: str, *operands: Term) -> Term:

@@ -251,8 +251,11 @@ class ToLinalg(ProgramExport):
         kinds = [*(flat(each) for each in elements), flat(element)]
         body = Block(arg_types=kinds)
         to = Scalars(body, self._locate)
-        given = [Term(v, e) for v, e in zip(body.args, elements, strict=False)]
-        made = compute(to, given[: len(shown)])
+        given = [
+            Term(v, each.element, each.never_zero)
+            for v, each in zip(body.args, shown, strict=False)
+        ]
+        made = compute(to, given)
         made = to.cast(made, element)
         if combiner:
             name = merge_of(combiner, made.element)

@@ -15,7 +15,9 @@ from ...backends.reference.identities import identity_of
 from ...dialects import nn, stablehlo
 from ...dialects.along import Along
 from ...dialects.dense import dense_of_array
+from ...dialects.dtypes import numpy_dtype
 from ...ir.provenance import at, locate
+from ...ir.support.number_kinds import is_whole
 from ...ir.upstream import UNKNOWN_LOC
 from ..exporting.functions import merge_of
 from ..exporting.operators import Counted, Gathered, Loops
@@ -216,9 +218,12 @@ class ToStablehlo(ProgramExport):
         return merged.value
 
     def _reduced(self, term: Term, axes: Sequence[int], combiner: str) -> SSAValue:
+        key = self.block, "reduce", term.value, tuple(axes), combiner
+        if key in self.emitted:
+            return self.emitted[key]
         begin = self.filled((), identity_of(combiner, term.element), term.element)
         shape = [n for i, n in enumerate(nn.shape_of(term.value)) if i not in axes]
-        return self.emit(
+        found = self.emitted[key] = self.emit(
             stablehlo.ReduceOp.build(
                 operands=[[term.value], [begin]],
                 properties={"dimensions": nn.integers(axes)},
@@ -226,6 +231,7 @@ class ToStablehlo(ProgramExport):
                 regions=[self._merging(combiner, term.element)],
             )
         )
+        return found
 
     def _merging(self, combiner: str, element: Attribute) -> Region:
         """The region that merges two elements."""
@@ -243,7 +249,7 @@ class ToStablehlo(ProgramExport):
         value = self.transposed(value, [loops.index(d) for d in present])
         shape = [sizes[d] for d in order]
         axes = [order.index(d) for d in present]
-        return Term(broadcast(value, axes, shape, self), shown.element)
+        return Term(broadcast(value, axes, shape, self), shown.element, shown.never_zero)
 
     def _apart(self, shown: Shown, sizes: Sequence[int]) -> tuple[SSAValue, list[int]]:
         """An operand with an axis for each of its loops, and these loops.
@@ -290,12 +296,19 @@ class ToStablehlo(ProgramExport):
         """A number that a point has by itself, at all points."""
         shape = [sizes[d] for d in order]
         to = Numbers(shape, self)
-        wide = i64
-        found = to.number(counted.offset, wide)
+        wide = _counting(counted.element)
+        found: Term | None = None
         for d, c in counted.terms:
             along = self.emit(stablehlo.IotaOp(nn.tensor((sizes[d],), wide), 0))
-            each = Term(broadcast(along, [order.index(d)], shape, self), wide)
-            found = to.primitive("add", found, to.primitive("mul", each, to.number(c, wide)))
+            each = Term(along, wide)
+            if c != 1:
+                one = Numbers((sizes[d],), self)
+                each = one.primitive("mul", each, one.number(c, wide))
+            each = Term(broadcast(each.value, [order.index(d)], shape, self), wide)
+            found = each if found is None else to.primitive("add", found, each)
+        if found is None or counted.offset:
+            offset = to.number(counted.offset, wide)
+            found = offset if found is None else to.primitive("add", found, offset)
         return to.cast(found, counted.element)
 
     # Operations for what is common
@@ -511,6 +524,11 @@ class ToStablehlo(ProgramExport):
                 regions=[self._merging(combiner, term.element)],
             )
         )
+
+
+def _counting(element: Attribute) -> Attribute:
+    """The type in which a place is counted: its own, in which it wraps as in any wider type."""
+    return element if is_whole(numpy_dtype(element)) and element != i1 else i64
 
 
 def _pairs(rank: int) -> DenseIntOrFPElementsAttr:

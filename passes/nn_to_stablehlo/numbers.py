@@ -88,6 +88,8 @@ class Program(Protocol):
 class Numbers(Algebra):
     """Adds operations on tensors of one shape."""
 
+    shifts_all_out = True
+
     def __init__(self, shape: Sequence[int], program: Program) -> None:
         self.shape = tuple(shape)
         self._program = program
@@ -121,6 +123,10 @@ class Numbers(Algebra):
             },
         )
         return self._made(op, i1)
+
+    def invert(self, operand: Term) -> Term:
+        """The other truth value."""
+        return self._made(elementwise.NotOp(operand.value), i1)
 
     def select(self, condition: Term, yes: Term, no: Term) -> Term:
         """One of two operands."""

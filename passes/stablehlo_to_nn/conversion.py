@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.traits import Pure
 
 from ...backends.reference import KnownValues
 from ...dialects import nn, stablehlo
@@ -84,6 +85,7 @@ class ToNn(Conversion):
         self.whole: dict[SSAValue, SSAValue] = {}
         self._known = KnownValues(MOST_KNOWN)
         self._constants: dict[tuple[Block, bytes, str, tuple[int, ...]], SSAValue] = {}
+        self._equal: dict[tuple[object, ...], SSAValue] = {}
         self._added: list[Operation] = []
         self._calls: list[str] = []
         self._around: LocationAttr | None = None
@@ -116,8 +118,15 @@ class ToNn(Conversion):
         """Add an operation, and return its first result.
 
         Of the operations that are added for one of stablehlo, the one that makes its first result
-        gets its name, and the others get names below it.
+        gets its name, and the others get names below it. If the block has an equal operation
+        already, its result is returned instead.
         """
+        if len(op.results) == 1 and not op.regions and op.has_trait(Pure):
+            parts = op.name, op.operands, frozenset(op.properties.items()), op.results[0].type
+            found = self._equal.setdefault((self.block, *parts), op.results[0])
+            if found is not op.results[0]:
+                op.erase()
+                return found
         self.block.add_op(op)
         self._added.append(op)
         return op.results[0] if op.results else cast("Any", None)
@@ -151,13 +160,20 @@ class ToNn(Conversion):
         return self.constant(np.asarray(value).astype(numpy_dtype(nn.element_of(like))))
 
     def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """A value of nn in another shape."""
+        """A value of nn in another shape. Of two reshapes, one after another, one is left."""
+        if isinstance(value, OpResult) and isinstance(value.op, nn.ReshapeOp):
+            value = value.op.operands[0]
         if nn.shape_of(value) == tuple(shape):
             return value
         return self.add(nn.ReshapeOp(value, shape))
 
     def expand(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
         """A value of nn repeated to a shape that it broadcasts to."""
+        own = nn.shape_of(value)
+        if isinstance(value, OpResult) and isinstance(value.op, nn.ReshapeOp):
+            # Axes of one element in front are there without being written.
+            front = next((i for i, n in enumerate(own) if n != 1), len(own))
+            value = self.reshape(value, own[front:])
         if nn.shape_of(value) == tuple(shape):
             return value
         return self.add(nn.ExpandOp(value, shape))

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
 from ...ir.support.number_kinds import bit_width
+from ..analysis.value_ranges import never_zero
 from .conversion import ToNn
 
 BYTE = 8
@@ -37,7 +38,7 @@ def signed(bits: int) -> Attribute:
 def divided(new: ToNn, a: SSAValue, b: SSAValue) -> SSAValue:
     """A quotient. Of integers it is rounded towards zero, and has all bits set where b is 0."""
     quotient = new.add(nn.DivOp(a, b))
-    if dtype_of(a).kind not in "iu":
+    if dtype_of(a).kind not in "iu" or never_zero(b):
         return quotient
     is_zero = new.add(nn.EqualOp(b, new.number(0, b)))
     return new.select(is_zero, new.number(-1, a), quotient)
@@ -46,7 +47,7 @@ def divided(new: ToNn, a: SSAValue, b: SSAValue) -> SSAValue:
 def remainder(new: ToNn, a: SSAValue, b: SSAValue) -> SSAValue:
     """A remainder with the sign of a. Of integers it is a where b is 0."""
     rest = new.add(nn.FmodOp(a, b))
-    if dtype_of(a).kind not in "iu":
+    if dtype_of(a).kind not in "iu" or never_zero(b):
         return rest
     return new.select(new.add(nn.EqualOp(b, new.number(0, b))), a, rest)
 

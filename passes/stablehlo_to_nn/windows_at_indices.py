@@ -19,9 +19,9 @@ from xdsl.ir import SSAValue
 
 from ...backends.reference.identities import identity_of
 from ...dialects import nn
+from ..analysis.value_ranges import range_of
 from .conversion import ToNn, ToNnArray
 from .integers import dtype_of
-from .ranges import range_of
 
 Shape = tuple[int, ...]
 
@@ -352,7 +352,8 @@ def _limited(new: ToNn, indices: SSAValue, limits: ToNnArray) -> SSAValue:
     if dtype.kind == "i" and (least is None or least < 0):
         indices = new.add(nn.MaxOp(indices, new.number(0, indices)))
     if largest is None or largest > min(limits, default=0):
-        indices = new.add(nn.MinOp(indices, new.constant(limits.astype(dtype))))
+        same = limits[0] if len(set(limits.tolist())) == 1 else limits
+        indices = new.add(nn.MinOp(indices, new.constant(np.asarray(same, dtype))))
     return new.cast(indices, i32)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import product
 from operator import add, mul, sub
+from types import MappingProxyType
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -24,6 +25,9 @@ DEEPEST = 8
 _SAME = (nn.ReshapeOp, nn.ExpandOp, nn.SliceOp, nn.TransposeOp, nn.GatherOp, nn.CastOp)
 """Operations whose numbers are numbers of their first operand."""
 
+_ALL = (nn.ConcatOp,)
+"""Operations whose numbers are numbers of any of their operands."""
+
 _OF_TWO: Mapping[type[Operation], Callable[[int, int], int]] = {
     nn.AddOp: add,
     nn.SubOp: sub,
@@ -35,7 +39,7 @@ _OF_TWO: Mapping[type[Operation], Callable[[int, int], int]] = {
 
 
 def range_of(
-    value: SSAValue, known: Mapping[SSAValue, Range], deepest: int = DEEPEST
+    value: SSAValue, known: Mapping[SSAValue, Range] = MappingProxyType({}), deepest: int = DEEPEST
 ) -> Range | None:
     """The least and the largest number of a value of nn; None if that is not known.
 
@@ -52,16 +56,49 @@ def range_of(
     if isinstance(op, nn.ConstantOp):
         array = op.value.array
         return (int(array.min()), int(array.max())) if array.size else None
-    if not isinstance(op, (*_SAME, *_OF_TWO)):
-        return None
-    count = 1 if isinstance(op, _SAME) else 2
-    found = [range_of(each, known, deepest - 1) for each in list(op.operands)[:count]]
-    ends = [each for each in found if each is not None]
-    if len(ends) < count:
-        return None
-    function = _OF_TWO.get(type(op))
-    numbers = ends[0] if function is None else [function(*pair) for pair in product(*ends)]
     limits = whole_limits(dtype)
+    if isinstance(op, nn.IotaOp):
+        return op.limits
+    if not isinstance(op, (*_SAME, *_OF_TWO, *_ALL)):
+        return None
+    given = list(op.operands) if isinstance(op, _ALL) else list(op.operands)[: _read_by(op)]
+    ends: list[Range] = []
+    for each in given:
+        found = range_of(each, known, deepest - 1)
+        if found is None and isinstance(op, nn.MaxOp | nn.MinOp):
+            found = limits.min, limits.max
+        if found is None:
+            return None
+        ends.append(found)
+    function = _OF_TWO.get(type(op))
+    numbers = [n for pair in ends for n in pair]
+    if function is not None:
+        numbers = [function(*pair) for pair in product(*ends)]
     # What would wrap is not known.
     inside = limits.min <= min(numbers) and max(numbers) <= limits.max
     return (min(numbers), max(numbers)) if inside else None
+
+
+def _read_by(op: Operation) -> int:
+    """How many operands' numbers an operation computes with."""
+    return 1 if isinstance(op, _SAME) else 2
+
+
+def never_zero(value: SSAValue) -> bool:
+    """Whether no element of a tensor of whole numbers is 0 for certain.
+
+    So is a number, or another one where it is 0: the guard that a division by 0 needs.
+    """
+    if not is_whole(numpy_dtype(nn.element_of(value))):
+        return False
+    found = range_of(value)
+    if found is not None and (found[0] > 0 or found[1] < 0):
+        return True
+    op = value.op if isinstance(value, OpResult) else None
+    if not isinstance(op, nn.SelectOp):
+        return False
+    condition, instead, number = op.operands
+    test = condition.op if isinstance(condition, OpResult) else None
+    if not isinstance(test, nn.EqualOp) or test.operands[0] != number:
+        return False
+    return range_of(test.operands[1]) == (0, 0) and never_zero(instead)
