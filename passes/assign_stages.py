@@ -33,6 +33,7 @@ from .pipelining.stages import (
     set_stage,
     stage_of,
 )
+from .pipelining.sums_apart import sum_apart
 from .pipelining.work import makers, work_of
 from .planner.shards import OPTION
 from .planner.shards_of_training import shard_of_weight
@@ -131,6 +132,9 @@ class _Assignment:
             if op not in own and (node := self._node(op, of_nodes)) is not None:
                 set_stage(op, of_nodes[node])
         self.module.attributes[STAGES] = numbers(self._mirrored(chips))
+        loop = loop_over_micro_batches(self.main)
+        if loop is not None and self.is_training:
+            sum_apart(loop, own)
 
     def _phase(self, op: Operation) -> str | None:
         """The phase of an operation; None if it only collects what micro-batches give."""

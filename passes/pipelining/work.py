@@ -99,7 +99,8 @@ def _hold(
         readers = [at[user] for user in _users(op, at, others) if user in at]
         size = _bytes(op.results[0])
         if readers:
-            held[min(readers)] += size * (2 if is_trained and isinstance(op, nn.LoadOp) else 1)
+            summed = is_trained and isinstance(op, nn.LoadOp)
+            held[min(readers)] += size + (_sum_bytes(op.results[0]) if summed else 0)
         elif isinstance(op, nn.LoadOp):
             rest += size
     if held.any():
@@ -166,6 +167,11 @@ def _least(problem: Problem, target: Target) -> Needed:
 def _bytes(value: SSAValue) -> int:
     shape = nn.shape_of(value)
     return prod(shape) * numpy_dtype(nn.element_of(value)).itemsize
+
+
+def _sum_bytes(value: SSAValue) -> int:
+    """The bytes of a sum of gradients of a weight: its type is wide enough for sums."""
+    return prod(nn.shape_of(value)) * numpy_dtype(nn.wide_element(nn.element_of(value))).itemsize
 
 
 def makers(op: Operation) -> list[Operation]:

@@ -42,6 +42,19 @@ def test_a_weight_is_held_by_its_first_reader_also_if_that_reads_it_transposed()
     assert np.array_equal(work.held, [0, 64 + 32, 0])
 
 
+def test_a_trained_weight_of_16_bits_has_a_sum_of_gradients_of_32():
+    text = PROGRAM.replace("xf32", "xf16")
+    weights = {"w": counting((4, 4)), "v": counting((4, 2))}
+    arrays = {name: each.astype(np.float16) for name, each in weights.items()}
+    module = module_of(text, context(), **arrays)
+    (main,) = (op for op in module.walk() if isinstance(op, FuncOp))
+    forward = [op for op in main.walk() if isinstance(op, nn.MatMulOp)]
+    work = work_of(
+        *(main, forward, {}, resolve_target("mk1x2")), is_trained=True, with_cycles=False
+    )
+    assert np.array_equal(work.held, [16 * (2 + 4), 8 * (2 + 4)])
+
+
 def test_an_operation_needs_its_operands_and_its_result_while_it_computes():
     module = module_of(PROGRAM, context(), w=counting((4, 4)), v=counting((4, 2)))
     (main,) = (op for op in module.walk() if isinstance(op, FuncOp))
