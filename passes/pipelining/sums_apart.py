@@ -74,6 +74,7 @@ def sum_apart(loop: control.RepeatOp, stages: Mapping[Operation, int]) -> None:
             yielded[each.index] = early.results[0]
             yielded.append(late.results[0])
         last.operands = yielded
+        later = [_stage(each.joined) for each in found]
         for each in found:
             for op in (each.total, *each.casts, each.joined):
                 edit.erase(op)
@@ -81,8 +82,11 @@ def sum_apart(loop: control.RepeatOp, stages: Mapping[Operation, int]) -> None:
         made.location, made.attributes = loop.location, dict(loop.attributes)
         edit.insert(made, InsertPoint.before(loop))
         results: list[SSAValue] = list(made.outputs[:count])
-        for each, other in zip(found, made.outputs[count:], strict=True):
-            results[each.index] = outside(nn.AddOp(results[each.index], other))
+        for each, stage, other in zip(found, later, made.outputs[count:], strict=True):
+            whole = outside.insert(nn.AddOp(results[each.index], other))
+            # The weight is on the chip of the later stage, which mirrors its first reader's.
+            set_stage(whole, stage)
+            results[each.index] = whole.results[0]
         edit.replace(loop, results)
 
 

@@ -79,6 +79,8 @@ def test_two_stages_have_a_sum_each(joined: str):
     # What stage 0 makes is read in stage 0 alone.
     (early,) = (op for op in loop.body.block.ops if isinstance(op, nn.NegOp))
     assert {stage_of(use.operation) for use in early.results[0].uses} == {0}
+    # The whole sum is needed where the weight is: on the chip of the later stage.
+    assert [stage_of(use.operation) for use in loop.outputs[1].uses] == [2]
     np.testing.assert_array_equal(result(module), expected)
 
 
