@@ -136,6 +136,16 @@ class Compilation:
             "float8 also multiplies 8-bit floats: the pass narrow-products.",
         ),
     ] = None
+    sparsity: Annotated[
+        str,
+        typer.Option(
+            "--sparsity",
+            metavar="zeros|HxW[:SHARE]",
+            help="Leave zeros of weights out of matrix products where that takes fewer cycles: of "
+            "weights that have zeros, in any blocks, or in blocks of H outputs by W terms. SHARE "
+            "first sets that share of the blocks of each weight to zero, such as 16x16:0.9.",
+        ),
+    ] = ""
     calibrate: Annotated[
         Path | None,
         typer.Option(

@@ -44,6 +44,7 @@ from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .pipelines import make_parts, part_of_batch
 from .program import ReadProgram, read_program
+from .pruning import prune, with_sparse_products
 from .recomputation.asked import automatic_types, check_bound, read_recompute
 from .recomputation.automatic import Changes, Result, within
 from .reduce import reduce_module
@@ -52,6 +53,7 @@ from .roomier_stages import in_roomier_stages
 from .shared_states import told_shares
 from .sources import from_source
 from .spare import fitting
+from .sparsity import read_sparsity
 from .stages import Stages
 from .sums_of_parts import told_sums
 from .tensor_sizes import refuse_tensors_larger_than
@@ -204,6 +206,9 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
             spare,
             request.shard,
         )
+        pipeline = with_sparse_products(pipeline, program, machine.spelling())
+        if request.sparsity:
+            request.tell(prune(read_sparsity(request.sparsity), program, context))
         asked = asked_training(request.train, program)
         if asked is not None:
             make_train(asked, program, pipeline, context)

@@ -62,6 +62,7 @@ with deferred(__name__):
     from .program import ReadProgram, plan_target, target_of
     from .recomputation.asked import is_automatic, read_recompute, read_stashes
     from .replicated import read_replicas
+    from .sparsity import without_zeros
     from .users_pipeline import (
         with_changed_values,
         with_remote_states,
@@ -180,6 +181,10 @@ class Request:
             pass narrow-floats before all others. Training keeps weights in float32, unless the
             precision is pure-float16 or pure-bfloat16. float8 is float16, and 8-bit floats for the
             operands of products: the pass narrow-products.
+        sparsity: which matrix products leave zeros of weights out where that is faster: zeros, for
+            weights that have zeros; HEIGHTxWIDTH, for those in such blocks; HEIGHTxWIDTH:SHARE,
+            which first sets that share of the blocks of each weight to zero. The pass
+            multiply-sparse.
         rounding: how results of 16 bits are rounded: nearest, stochastic, or hardware, whose
             random bits depend on the plan; they then overflow as the target does. By default to
             nearest, and to infinities.
@@ -284,6 +289,13 @@ class Request:
         default=None,
         metadata=_is(
             ROUNDING | NONE, None, "compiled already, so it keeps its rounding; need the model"
+        ),
+    )
+    sparsity: str = field(
+        default="",
+        metadata=_is(
+            Kind(TEXT.accepts, "zeros, HEIGHTxWIDTH or HEIGHTxWIDTH:SHARE"),
+            refused="compiled already, so its products are what they are; need the model",
         ),
     )
     partials: str = field(
@@ -485,7 +497,8 @@ class Request:
     def settled(self) -> Request:
         """The request with its extensions loaded, for its own machine, with what the programs
         beside it hold, with the sizes of its example, and with the passes of its pipeline,
-        precision, stashes, recomputation, rounding, partial sums, replicas and remote states.
+        precision, sparsity, stashes, recomputation, rounding, partial sums, replicas and remote
+        states.
 
         Raises InputError.
         """
@@ -494,7 +507,7 @@ class Request:
             loaded = replace(loaded, target=self.beside[0].target)
         loaded = loaded.with_machine()
         settled = loaded.with_sizes().with_pipeline().with_precision()
-        settled = settled.with_stashes().with_recomputation()
+        settled = settled.with_sparsity().with_stashes().with_recomputation()
         settled = settled.with_rounding().with_partials().with_replicas().with_remote()
         return replace(settled, beside=loaded.held)
 
@@ -611,6 +624,21 @@ class Request:
             )
         passes = f"{narrow},{self.passes or ','.join(LEVEL_NAMES)}"
         return replace(self, precision=None, passes=passes)
+
+    def with_sparsity(self) -> Request:
+        """The request with the pass that multiplies sparse weights, before the passes of nn.
+
+        Raises InputError for a pipeline without the level nn, and for training.
+        """
+        if not self.sparsity or self.file.endswith(PROGRAM_FILE):
+            return self
+        if self.train is not None:
+            raise InputError(
+                f"--sparsity {self.sparsity} and training, which changes the weights; need one of "
+                "the two"
+            )
+        target = "" if self.target is None else _resolved(self.target).spelling()
+        return replace(self, passes=without_zeros(self.sparsity, self.passes, target))
 
     def with_rounding(self) -> Request:
         """The request with the pass that its rounding stands for, behind the passes of nn.

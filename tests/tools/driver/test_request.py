@@ -27,6 +27,7 @@ GIVEN: dict[str, object] = {
     "keep": {"x": "y"},
     "passes": "nn",
     "precision": "float16",
+    "sparsity": "zeros",
     "weights": {"w": 1.0},
     "recompute": "auto",
     "replicas": 2,

@@ -68,6 +68,7 @@ MISTAKES = (
     ("workshop.trace", "--networks typo", "there is no 'typo'"),
     ("workshop.training", "--networks absent.onnx", "there is no file absent.onnx"),
     ("workshop.training", "--networks alexnet --folder absent", "absent does not exist"),
+    ("workshop.sparse_products", "--target mk9", "'mk9' is not a preset"),
     ("workshop.utilisation", "--target mk9", "'mk9' is not a preset"),
     ("manual.__main__", "", "Missing argument"),
     ("manual.__main__", "file", "file"),

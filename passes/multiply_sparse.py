@@ -1,0 +1,318 @@
+"""Multiply sparse matrices whose values and pattern are known, without their zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Operation, SSAValue
+
+from ..backends.prices import cost
+from ..backends.prices.block_products import block_product_cycles
+from ..backends.target import Target
+from ..dialects import nn
+from ..dialects.dtypes import numpy_dtype
+from ..dialects.levels import NN
+from ..dialects.nn.group import GROUP
+from ..dialects.settable import changing_states
+from ..dialects.structured import Structure
+from ..ir.blob import Blob
+from ..ir.context import AbeleContext
+from ..ir.edit import Edit, source_at
+from ..ir.provenance import at
+from ..ir.rewriting import may_rewrite
+from ..ir.support.arrays import Array
+from ..ir.support.block_size import read_block
+from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
+from .planner.limits import PROPORTION
+from .planner.problem import Problem
+from .planner.question import unplaced
+from .planner.serial import plans
+from .plans.bands import BlockSparse, Buckets
+from .plans.planned import asked_target
+
+SIDES = (16, 8, 4, 1)
+"""The sides of blocks that are tried where none is asked for."""
+
+MOST_DENSITY = 0.5
+"""A matrix with a larger share of blocks is not priced as a sparse one."""
+
+MARGIN = 1.1
+"""How many times cheaper than the operation its replacement must be. Assumed: its price ignores the
+layouts that the planner chooses for the operations around it.
+"""
+
+FINALISTS = 3
+"""The ways to cut a matrix into bands that the planner prices, of those that are estimated."""
+
+PLAN = "plan"
+"""The attribute of an operation that is planned already."""
+
+
+@dataclass(frozen=True)
+class MultiplySparse(ModulePass):
+    """Multiply sparse matrices without their zeros, where that takes fewer cycles. nn -> nn.
+
+    The matrix is a constant or a state that never changes: a factor of nn.matmul, or the blocks and
+    the indices of nn.block_matmul. Its rows of blocks are cut into bands and its columns into
+    parts, and the blocks of each band and part become a bucket. Buckets are filled up with zeros to
+    one size. So each tile of a plan has as many blocks, receives the dense rows of its part, and
+    adds to the rows of its band; sums over parts are merged. The planner prices the most promising
+    buckets, and the dense product, which stays unless buckets are clearly faster.
+
+        %1 = nn.matmul %x, %w        %1 = nn.compute(%values, %x, %rows, %columns)
+                                            space <[band, row, y, part, block, column, x] ...>
+
+    A zero of a matrix that is left out is not multiplied, so it does not turn an infinity or a NaN
+    of the other factor into NaN.
+
+    Attributes:
+        target: as for plan-splits.
+        block: the height and width of blocks, as in 16x16; by default, squares of 16, 8, 4 or 1.
+    """
+
+    name = "multiply-sparse"
+    takes = NN
+    skips_other_levels = True
+
+    target: str = ""
+    block: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module. Raises InputError for a block that is none."""
+        blocks = read_block(self.block) if self.block else None
+        products = [
+            each
+            for each in op.walk()
+            if isinstance(each, nn.MatMulOp | nn.BlockMatMulOp)
+            and not {GROUP, PLAN} & each.attributes.keys()
+        ]
+        if not products:
+            return
+        known, target = _Known(op), asked_target(op, self.target)
+        for each in products:
+            found = _sparse_product(each, known, blocks)
+            if not found:
+                continue
+            best = _best(each, found, target)
+            if best is not None and may_rewrite():
+                _replace(each, best, ctx)
+
+
+class _Known:
+    """The values that the compiler knows."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        changing = changing_states(module)
+        self._states = {
+            each.sym_name.data: each
+            for each in module.body.block.ops
+            if isinstance(each, nn.StateOp) and each.sym_name.data not in changing
+        }
+
+    def __call__(self, value: SSAValue) -> Array | None:
+        """The array that a value always is; None if that is not known."""
+        op = value.owner
+        if isinstance(op, nn.ConstantOp):
+            return op.value.array
+        if isinstance(op, nn.LoadOp):
+            state = self._states.get(op.state.string_value())
+            return None if state is None else state.value.array
+        if isinstance(op, nn.TransposeOp):
+            array = self(op.operand)
+            order = nn.values_of(op.permutation)
+            return None if array is None else array.transpose(order)
+        if isinstance(op, nn.CastOp):
+            array, wanted = self(op.operand), nn.element_of(op.result)
+            if array is None or not isinstance(wanted, AnyFloat):
+                return None
+            return array.astype(numpy_dtype(wanted))
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Product:
+    """A product of a sparse matrix, at the places of an operation.
+
+    Attributes:
+        dense: the other factor.
+        last: whether its rows are terms, as in the layers of networks.
+    """
+
+    matrix: BlockSparse
+    dense: SSAValue
+    last: bool
+
+    def structure(self, buckets: Buckets) -> Structure:
+        """The structure of the product with the matrix in buckets."""
+        shape = nn.shape_of(self.dense)
+        others = shape[:-1] if self.last else shape[1:]
+        return buckets.structure(others, dense_last=self.last)
+
+    @property
+    def columns(self) -> int:
+        """The columns of the dense factor."""
+        shape = nn.shape_of(self.dense)
+        return int(np.prod(shape[:-1] if self.last else shape[1:], dtype=np.int64))
+
+
+def _sparse_product(op: Operation, known: _Known, block: tuple[int, int] | None) -> list[_Product]:
+    """The sparse products that an operation is, with blocks of several sizes; [] if it is none."""
+    if isinstance(op, nn.BlockMatMulOp):
+        arrays = [known(value) for value in (op.values, op.rows, op.columns)]
+        if any(each is None for each in arrays):
+            return []
+        values, rows, columns = (each for each in arrays if each is not None)
+        m, k = op.size.value.data, op.terms
+        high, wide = op.block
+        if op.transposed is not None:
+            values, rows, columns = values.swapaxes(1, 2), columns, rows
+        shape = (m // high, k // wide)
+        last = op.dense_last is not None
+        try:
+            return [_Product(BlockSparse.of_list(values, rows, columns, shape), op.dense, last)]
+        except IndexError:
+            # The run raises the fault, at every level alike.
+            return []
+    if not isinstance(op, nn.MatMulOp) or not isinstance(nn.element_of(op.result), AnyFloat):
+        return []
+    if op.scale is not None or op.narrow_partials is not None:
+        return []
+    for matrix, dense, last in ((op.lhs, op.rhs, False), (op.rhs, op.lhs, True)):
+        other_turned = op.transpose_lhs if last else op.transpose_rhs
+        array = known(matrix)
+        if array is None or array.ndim != 2 or other_turned is not None or not array.size:
+            continue
+        if not last and len(nn.shape_of(dense)) != 2:
+            continue
+        turned = (op.transpose_rhs is None) if last else (op.transpose_lhs is not None)
+        return list(_blocks_of(array.T if turned else array, dense, block, last=last))
+    return []
+
+
+def _blocks_of(
+    array: Array, dense: SSAValue, block: tuple[int, int] | None, *, last: bool
+) -> Iterator[_Product]:
+    """The product with a matrix in blocks of each size that divides it and leaves zeros out."""
+    if np.count_nonzero(array) > MOST_DENSITY * array.size:
+        return
+    for high, wide in [block] if block else [(side, side) for side in SIDES]:
+        if array.shape[0] % high or array.shape[1] % wide:
+            continue
+        found = BlockSparse.of_dense(array, (high, wide))
+        if found.density <= MOST_DENSITY:
+            yield _Product(found, dense, last)
+
+
+@dataclass(frozen=True, eq=False)
+class _Best:
+    """The fastest sparse product, and its price beside that of the operation as it is."""
+
+    product: _Product
+    buckets: Buckets
+    cycles: float
+    before: float
+
+
+def _best(op: Operation, products: list[_Product], target: Target) -> _Best | None:
+    """The fastest buckets that are faster than the operation; None if none are."""
+    assert isinstance(op, nn.MatMulOp | nn.BlockMatMulOp)
+    dtypes = [numpy_dtype(nn.element_of(value)) for value in (*op.operands, op.result)]
+    dense = [value is products[0].dense for value in op.operands]
+    before = _planned(op.structure(), dtypes, dense, target)
+    found: list[_Best] = []
+    for each in products:
+        number, result = dtypes[0], dtypes[-1]
+        for buckets in _promising(each, number, target):
+            structure = each.structure(buckets)
+            index = np.dtype(np.int16)
+            kinds = [number, number, index, index, result]
+            price = _planned(structure, kinds, [False, True, False, False], target)
+            found.append(_Best(each, buckets, price, before))
+    best = min(found, key=lambda each: each.cycles, default=None)
+    if best is None or not np.isfinite(best.cycles):
+        return None
+    # The price of a pattern that is not read takes all tiles to have as many blocks.
+    unread = isinstance(op, nn.BlockMatMulOp)
+    return best if unread or best.cycles * MARGIN < before else None
+
+
+def _planned(
+    structure: Structure,
+    dtypes: Sequence[np.dtype[np.generic]],
+    dense: Sequence[bool],
+    target: Target,
+) -> float:
+    """The cycles of the fastest plan of a structure.
+
+    Args:
+        dtypes: of the operands and the result.
+        dense: whether each operand is the dense factor, which lies as the plan wants it, each
+            element once. The others are known, and lie where they are read.
+    """
+    usable = target.usable_bytes_per_tile
+    resident = tuple(not each for each in dense)
+    problem = Problem(structure, tuple(dtypes[:-1]), dtypes[-1], resident, free=tuple(dense))
+    terms = replace(problem.terms, temporary_bytes=int(PROPORTION * usable))
+    found = plans(unplaced(replace(problem, terms=terms), target, usable))
+    if not found:
+        return np.inf
+    best = found[0]
+    return best.compute_cycles + best.exchange_cycles + best.sync_cycles
+
+
+def _promising(each: _Product, dtype: np.dtype[np.generic], target: Target) -> list[Buckets]:
+    """The ways to cut a matrix into bands and parts that are estimated to be fastest."""
+    matrix, n = each.matrix, each.columns
+    high, wide = matrix.shape
+    bands = [p for p in range(1, min(high, target.tiles) + 1) if high % p == 0]
+    parts = [1 << i for i in range(wide.bit_length()) if 1 << i <= wide]
+    ways = [(p, q) for p in bands for q in parts if p * q <= target.tiles]
+    estimates: list[tuple[float, int, int]] = []
+    for p, q in ways:
+        estimates.append((_estimate(Buckets(matrix, p, q), n, dtype, target), p, q))
+    return [Buckets(matrix, p, q) for _, p, q in sorted(estimates)[:FINALISTS]]
+
+
+def _estimate(buckets: Buckets, n: int, dtype: np.dtype[np.generic], target: Target) -> float:
+    """About the cycles of a product on a tile for each bucket and some of the columns."""
+    bands, parts = buckets.bands, buckets.parts
+    (rows, wide), (height, width) = buckets.matrix.sizes(bands, parts), buckets.matrix.block
+    across = np.arange(1, min(n, max(target.tiles // (bands * parts), 1)) + 1)
+    columns = -(-n // across)
+    present = min(rows, buckets.room)
+    cycles = block_product_cycles(
+        buckets.room, present, (height, width), columns, dtype.name, target
+    )
+    received = wide * width * columns * dtype.itemsize
+    cycles = cycles + cost.least_exchange_cycles(received, 0, target)
+    if parts > 1:
+        sums = rows * height * columns
+        share = -(-sums // parts)
+        cycles = cycles + cost.least_exchange_cycles(4 * sums, 0, target)
+        cycles = cycles + cost.reduce_cycles(share, parts, "float32", target)
+    return float(np.min(cycles))
+
+
+def _replace(op: Operation, best: _Best, ctx: Context) -> None:
+    """Replace a product by that of the buckets."""
+    (result,) = op.results
+    with Edit(source_at(f"multiply {op.name} without zeros", _replace), op) as edit:
+        constants: list[SSAValue] = []
+        names = ("values", "rows", "columns")
+        for name, array in zip(names, best.buckets.arrays(), strict=True):
+            blob = ctx.blobs.add(array) if isinstance(ctx, AbeleContext) else Blob(array)
+            constant = nn.ConstantOp(blob)
+            constant.location = at(op, name)
+            edit.insert(constant, InsertPoint.before(op))
+            constants.append(constant.result)
+        values, rows, columns = constants
+        structure = best.product.structure(best.buckets)
+        made = nn.ComputeOp(
+            [values, best.product.dense, rows, columns], structure, nn.tensor_of(result)
+        )
+        made.location = op.location
+        edit.insert(made, InsertPoint.before(op))
+        edit.replace(op, [made.result])

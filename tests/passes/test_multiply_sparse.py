@@ -1,0 +1,149 @@
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region
+
+from abele.backends.reference.run import run_reference
+from abele.dialects import nn
+from abele.dialects.dtypes import element_type
+from abele.dialects.levels import NN
+from abele.ir.support.errors import InputError
+from abele.ir.verify import verify
+from abele.passes.multiply_sparse import MultiplySparse
+from abele.passes.plans.bands import BlockSparse, Buckets
+from abele.tools.driver.context import new_context
+
+
+def program(dense_shape, build, *arrays, dtype=np.float32) -> ModuleOp:
+    """@main applies an operation to its argument and to constants."""
+    block = Block(arg_types=[TensorType(element_type(np.dtype(dtype)), dense_shape)])
+    constants = [nn.ConstantOp(each) for each in arrays]
+    block.add_ops(constants)
+    op = build(block.args[0], *(each.result for each in constants))
+    block.add_ops([op, ReturnOp(op.result)])
+    types = [block.args[0].type], [op.result.type]
+    return ModuleOp([FuncOp("main", types, Region(block))])
+
+
+def sparse_matrix(rng, shape, block, density, dtype=np.float32):
+    """Integers in some blocks, and 0 in the others."""
+    grid = [n // b for n, b in zip(shape, block, strict=True)]
+    held = np.repeat(np.repeat(rng.random(grid) < density, block[0], 0), block[1], 1)
+    return (held * rng.integers(1, 5, shape)).astype(dtype)
+
+
+def rewritten(module: ModuleOp, options: str = "", target: str = "mk2:64") -> ModuleOp:
+    made = module.clone()
+    MultiplySparse(target, options).apply(new_context(), made)
+    verify(made, NN)
+    return made
+
+
+def computes(module: ModuleOp) -> int:
+    return sum(isinstance(op, nn.ComputeOp) for op in module.walk())
+
+
+def same(module: ModuleOp, made: ModuleOp, shape, dtype=np.float32) -> None:
+    given = {"arg0": np.random.default_rng(1).integers(-4, 5, shape).astype(dtype)}
+    before, after = (run_reference(each, given).outputs["out0"] for each in (module, made))
+    np.testing.assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("side", ["left", "right", "turned right", "turned left"])
+def test_a_sparse_factor_of_a_product_becomes_buckets(side, dtype):
+    rng = np.random.default_rng(0)
+    matrix = sparse_matrix(rng, (128, 192), (16, 16), 0.1, dtype)
+    right, turned = "right" in side, "turned" in side
+    shape = (3, 8, 192) if right else (192, 24)
+    stored = matrix.T if right != turned else matrix
+
+    def build(x, w):
+        if right:
+            return nn.MatMulOp(x, w, transpose_rhs=turned)
+        return nn.MatMulOp(w, x, transpose_lhs=turned)
+
+    module = program(shape, build, np.ascontiguousarray(stored), dtype=dtype)
+    made = rewritten(module)
+    assert computes(made) == 1
+    assert not any(isinstance(op, nn.MatMulOp) for op in made.walk())
+    same(module, made, shape, dtype)
+
+
+@pytest.mark.parametrize("flags", [{}, {"transposed": True}, {"dense_last": True}])
+def test_a_constant_pattern_becomes_buckets(flags):
+    rng = np.random.default_rng(0)
+    count, high, wide = 120, 64, 32
+    values = rng.integers(-4, 5, (count, 8, 16)).astype(np.float32)
+    rows = rng.integers(-high, high, count).astype(np.int32)
+    columns = rng.integers(0, wide, count).astype(np.int32)
+    k, m = (high * 8, wide * 16) if flags.get("transposed") else (wide * 16, high * 8)
+    shape = (128, k) if flags.get("dense_last") else (k, 128)
+    module = program(
+        shape,
+        lambda x, v, r, c: nn.BlockMatMulOp(v, x, r, c, m, **flags),
+        *(values, rows, columns),
+    )
+    made = rewritten(module)
+    assert computes(made) == 1
+    same(module, made, shape)
+
+
+@pytest.mark.parametrize(("density", "options"), [(0.9, ""), (0.1, "7x7"), (0.1, "16x48")], ids=str)
+def test_other_products_stay(density, options):
+    matrix = sparse_matrix(np.random.default_rng(0), (64, 64), (16, 16), density)
+    module = program((64, 8), lambda x, w: nn.MatMulOp(w, x), matrix)
+    assert not computes(rewritten(module, options))
+
+
+def test_an_index_out_of_range_is_left_to_the_run():
+    index = np.array([0, 4], np.int32)
+    module = program(
+        (16, 8),
+        lambda x, v, r, c: nn.BlockMatMulOp(v, x, r, c, 16),
+        *(np.ones((2, 4, 4), np.float32), index, index),
+    )
+    assert not computes(rewritten(module))
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_matrix_of_zeros_gives_zeros(empty):
+    matrix = np.zeros((64, 64), np.float32)
+    if empty:
+        index = np.zeros(0, np.int32)
+        arrays = (np.zeros((0, 16, 16), np.float32), index, index)
+        module = program((64, 8), lambda x, v, r, c: nn.BlockMatMulOp(v, x, r, c, 64), *arrays)
+    else:
+        module = program((64, 8), lambda x, w: nn.MatMulOp(w, x), matrix)
+    same(module, rewritten(module), (64, 8))
+
+
+def test_a_block_that_is_none_is_refused():
+    module = program((4, 4), lambda x, w: nn.MatMulOp(w, x), np.zeros((4, 4), np.float32))
+    with pytest.raises(InputError, match="block '16'; need HEIGHTxWIDTH, such as 16x16"):
+        rewritten(module, "16")
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_buckets_are_the_matrix_however_it_is_cut(data):
+    high, wide = data.draw(st.integers(1, 8)), data.draw(st.integers(1, 8))
+    bands = data.draw(st.sampled_from([n for n in range(1, high + 1) if high % n == 0]))
+    parts = data.draw(st.integers(1, wide))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    matrix = sparse_matrix(rng, (high * 2, wide * 3), (2, 3), 0.4)
+    buckets = Buckets(BlockSparse.of_dense(matrix, (2, 3)), bands, parts)
+    operands = [*buckets.arrays()]
+    operands.insert(1, rng.integers(-4, 5, (wide * 3, 5)).astype(np.float32))
+    structure = buckets.structure((5,), dense_last=False)
+    block = Block(arg_types=[TensorType(element_type(each.dtype), each.shape) for each in operands])
+    op = nn.ComputeOp(block.args, structure)
+    block.add_ops([op, ReturnOp(op.result)])
+    types = [each.type for each in block.args], [op.result.type]
+    module = ModuleOp([FuncOp("main", types, Region(block))])
+    given = {f"arg{i}": each for i, each in enumerate(operands)}
+    found = run_reference(module, given).outputs["out0"]
+    np.testing.assert_array_equal(found.reshape(high * 2, 5), matrix @ operands[1])

@@ -1,0 +1,120 @@
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from abele.dialects import nn
+from abele.ir.support.errors import InputError
+from abele.tools import Training, compile_model
+from abele.tools.driver.request import Request
+from abele.tools.driver.sparsity import Sparsity, read_sparsity
+
+BATCH, INPUTS, HIDDEN, OUTPUTS = 32, 128, 256, 64
+
+
+def network(folder: Path, *, zeros: bool = False) -> Path:
+    """Two dense layers with a relu between: one weight is stored by terms, one by outputs."""
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(INPUTS, HIDDEN)), rng.normal(size=(OUTPUTS, HIDDEN))
+    if zeros:
+        first[:, 16:] = 0
+    weights = {"w1": first, "b1": rng.normal(size=HIDDEN), "w2": second}
+    tensor = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], name="fc1"),
+            helper.make_node("Relu", ["h"], ["r"], name="relu"),
+            helper.make_node("Gemm", ["r", "w2"], ["y"], name="fc2", transB=1),
+        ],
+        "network",
+        [tensor("x", onnx.TensorProto.FLOAT, [BATCH, INPUTS])],
+        [tensor("y", onnx.TensorProto.FLOAT, [BATCH, OUTPUTS])],
+        [numpy_helper.from_array(a.astype(np.float32), n) for n, a in weights.items()],
+    )
+    path = folder / "network.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), path)
+    return path
+
+
+def sparse_products(exe) -> int:
+    """The products at related points, which nothing else of these networks makes."""
+    found = (op for op in exe.module_at("partition").walk() if op.name == "partition.compute")
+    return sum(bool(op.structure().space.relations) for op in found)
+
+
+def test_pruned_weights_are_multiplied_without_their_zeros(tmp_path):
+    path, notes = network(tmp_path), []
+    dense = compile_model(path, "mk2:256", cache=False)
+    exe = compile_model(path, "mk2:256", sparsity="16x16:0.9", cache=False, on_note=notes.append)
+    assert notes[-1] == "90 % of the blocks of 16x16 are 0 now in w1, w2"
+    assert sparse_products(exe)
+    assert exe.profile["cycles"] < dense.profile["cycles"]
+    kept = {
+        op.sym_name.data: op.value.array
+        for op in exe.module_at("nn").walk()
+        if isinstance(op, nn.StateOp)
+    }
+    blocks = kept["w1"].reshape(INPUTS // 16, 16, HIDDEN // 16, 16)
+    held = (blocks != 0).any(axis=(1, 3))
+    assert held.sum() == held.size - int(0.9 * held.size)
+    x = np.random.default_rng(1).normal(size=(BATCH, INPUTS)).astype(np.float32)
+    hidden = np.maximum(x @ kept["w1"] + kept["b1"], 0)
+    np.testing.assert_allclose(exe.run({"x": x})["y"], hidden @ kept["w2"].T, rtol=2e-4, atol=1e-3)
+
+
+def test_zeros_that_a_model_has_are_found(tmp_path):
+    path = network(tmp_path, zeros=True)
+    exe = compile_model(path, "mk2:256", sparsity="zeros", cache=False)
+    assert sparse_products(exe) == 1
+    x = np.random.default_rng(1).normal(size=(BATCH, INPUTS)).astype(np.float32)
+    dense = compile_model(path, "mk2:256", cache=False)
+    found, wanted = (each.run({"x": x})["y"] for each in (exe, dense))
+    np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=1e-3)
+
+
+def test_the_option_is_a_pass_before_those_of_nn():
+    settled = Request("x.onnx", "tiny:8", sparsity="8x16", precision="float16").settled()
+    assert settled.passes == (
+        'narrow-floats{to=f16},decompose,multiply-sparse{block=8x16 target="tiny:8"},'
+        "nn,partition,tile,exchange"
+    )
+    assert settled.settled().passes == settled.passes
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("zeros", Sparsity(None, 0.0)),
+        ("16x8", Sparsity((16, 8), 0.0)),
+        ("4x4:0.75", Sparsity((4, 4), 0.75)),
+    ],
+)
+def test_the_option_is_read(text, found):
+    assert read_sparsity(text) == found
+
+
+@pytest.mark.parametrize("text", ["16", "16x", "0x4", "x4:0.5", "4x4:", "4x4:x", "-4x4", "zeros:1"])
+def test_an_option_of_another_form_is_refused(text):
+    with pytest.raises(InputError, match=f"--sparsity {text}; need zeros, HEIGHTxWIDTH, or"):
+        read_sparsity(text)
+
+
+@pytest.mark.parametrize("share", ["1", "-0.1", "nan", "inf"])
+def test_a_share_outside_0_to_1_is_refused(share):
+    with pytest.raises(InputError, match=f"share {share}; need at least 0 and less than 1"):
+        read_sparsity(f"4x4:{share}")
+
+
+def test_blocks_that_no_weight_has_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"no weight of a product has such blocks: those of w1"):
+        compile_model(network(tmp_path), "tiny:4", sparsity="7x7:0.5", cache=False)
+
+
+def test_training_and_pipelines_without_nn_are_refused(tmp_path):
+    path = network(tmp_path)
+    with pytest.raises(InputError, match="need a pipeline with nn"):
+        compile_model(path, "tiny:4", sparsity="zeros", passes="partition", cache=False)
+    with pytest.raises(InputError, match="and training, which changes the weights"):
+        compile_model(path, "tiny:4", sparsity="zeros", train=Training(), cache=False)
