@@ -39,6 +39,7 @@ from .composite import (
     SoftmaxOp,
 )
 from .contraction import ContractionOp, ConvInputGradOp, ConvOp, ConvWeightGradOp, MatMulOp
+from .ctc import CtcLossGradOp, CtcLossOp
 from .elementwise import *  # noqa: F403 - an operation is defined and exported in one file
 from .generic import ComputeOp, compute
 from .group import (
@@ -83,6 +84,8 @@ COMPOSITES = (
     GemmOp,
     CholeskyOp,
     TriangularSolveOp,
+    CtcLossOp,
+    CtcLossGradOp,
 )
 
 CORE = (
@@ -129,6 +132,8 @@ __all__ = [
     "ConvInputGradOp",
     "ConvOp",
     "ConvWeightGradOp",
+    "CtcLossGradOp",
+    "CtcLossOp",
     "ExpandOp",
     "GatherAlongOp",
     "GatherOp",

@@ -479,6 +479,22 @@ def _cast_to(emit: Emitter, value: SSAValue, element: object) -> SSAValue:
     return value if nn.element_of(value) == element else emit(nn.CastOp(value, element))
 
 
+def _ctc_loss(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.CtcLossOp)
+    blank = op.blank.value.data
+    found = emit(nn.CtcLossGradOp(op.logs, op.labels, op.frames, op.counts, blank=blank))
+    gradient = emit.reshaped(_only(gradients), (1, *nn.shape_of(op.result), 1))
+    return {0: emit(nn.MulOp(found, gradient))}
+
+
+def _ctc_loss_grad(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    raise NoGradient("is a gradient, of which none is known")
+
+
 RULES: dict[type[Operation], Rule] = {
     nn.ReshapeOp: _reshape,
     nn.TransposeOp: _transpose,
@@ -500,6 +516,8 @@ RULES: dict[type[Operation], Rule] = {
     nn.LogSoftmaxOp: _log_softmax,
     nn.CholeskyOp: cholesky,
     nn.TriangularSolveOp: triangular_solve,
+    nn.CtcLossOp: _ctc_loss,
+    nn.CtcLossGradOp: _ctc_loss_grad,
 }
 """Rules of operations whose gradient is a named operation, or does not follow from a space and a
 body.

@@ -290,6 +290,18 @@ CASES = [
         ),
         t(3, 9),
     ),
+    (
+        nn.CtcLossOp,
+        [t(6, 2, 5), t(2, 3, of=i32), t(2, of=i32), t(2, of=i64)],
+        lambda *x: nn.CtcLossOp(*x, blank=4),
+        t(2),
+    ),
+    (
+        nn.CtcLossGradOp,
+        [t(6, 2, 5), t(2, 0, of=i32), t(2, of=i32), t(2, of=i32)],
+        nn.CtcLossGradOp,
+        t(6, 2, 5),
+    ),
 ]  # fmt: skip
 IDS = [f"{case[0].name}-{i}" for i, case in enumerate(CASES)]
 
@@ -358,7 +370,9 @@ def test_an_operation_is_of_one_kind_and_its_spaces_fit_its_tensors(kind, types,
 )
 @pytest.mark.parametrize("element", [f32, f16], ids=str)
 def test_a_composite_decomposes_into_core_operations(kind, types, make, result, element):
-    module, op = program([t(*x.get_shape(), of=element) for x in types], make)
+    kinds = [element if x.element_type == f32 else x.element_type for x in types]
+    given = [t(*x.get_shape(), of=kind) for x, kind in zip(types, kinds, strict=True)]
+    module, op = program(given, make)
     op.location = named("whole")
     builder = Builder(InsertPoint.before(op))
     made: list[Operation] = []

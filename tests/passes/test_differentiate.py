@@ -172,7 +172,7 @@ def test_the_gradient_of_an_operator_is_the_limit_of_differences(cls: type[Opera
         try:
             check_gradient(module, inputs, rng)
         except InputError as error:
-            assert cls is nn.BitCastOp or function == "bitcast"
+            assert cls in (nn.BitCastOp, nn.CtcLossGradOp) or function == "bitcast"
             assert str(error).startswith(f"{cls.name} at node ")
 
 
