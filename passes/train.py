@@ -197,6 +197,11 @@ class Train(ModulePass, Settings, Numbers):
         for each, default in (("ignore_index", None), ("label_smoothing", 0.0)):
             if getattr(self, each) != default and not classes:
                 raise InputError(f"loss {self.loss} has no {each}; its target has no classes")
+        for each in ("blank", "labels"):
+            if getattr(self, each) and self.loss != "ctc":
+                raise InputError(f"loss {self.loss} has no {each}; loss ctc has")
+        if self.labels < 0:
+            raise InputError(f"labels {self.labels}; need 0 or more")
         if not 0.0 <= self.label_smoothing < 1.0:
             raise InputError(
                 f"label_smoothing {self.label_smoothing:g}; need 0 or more, and less than 1"
@@ -254,7 +259,9 @@ class _Step:
             emit.source = output.owner
         read = widened(emit, kind.reads(output))
         parts = self._parts(name, output)
-        target = self._input(options.target, kind.target(read)) if kind.has_target else None
+        target = (
+            self._input(options.target, kind.target(read, options)) if kind.has_target else None
+        )
         self._describe(name, read, kind.reads(output) is not output)
         loss = self._loss(emit, read, target, parts)
         self._return(loss)

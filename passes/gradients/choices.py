@@ -13,6 +13,7 @@ LOSS_NAMES = (
     "mean_square",
     "mean_absolute",
     "huber",
+    "ctc",
     "given",
 )
 """The losses, in the order of LOSSES."""

@@ -8,7 +8,7 @@ the loss contains that function and reads its operand instead, so that no probab
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -31,10 +31,12 @@ class Losses:
     Attributes:
         values: the losses; 0 at ignored positions.
         ignored: whether each position is ignored; None if all positions count.
+        parts: what each loss is divided by before a mean; None for nothing.
     """
 
     values: SSAValue
     ignored: SSAValue | None = None
+    parts: SSAValue | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +48,15 @@ class Settings:
         label_smoothing: the part of a label that is spread evenly over all classes, from 0 to less
             than 1.
         delta: the distance from which the huber loss grows linearly.
+        blank: the class of the ctc loss that is no label.
+        labels: the most labels of a sample of the ctc loss; 0 for as many as there are frames.
     """
 
     ignore_index: int | None = None
     label_smoothing: float = 0.0
     delta: float = 1.0
+    blank: int = 0
+    labels: int = 0
 
 
 Build = Callable[[Emitter, SSAValue, SSAValue, Settings], Losses]
@@ -68,16 +74,21 @@ class Loss:
             the output's type.
         within: the operation class that the loss contains, if such an operation makes the output.
         has_target: whether the program gets an input for a target.
+        has_frames: whether the output is [samples, frames, classes], and the target has a row of
+            labels for each sample.
     """
 
     build: Build
     has_classes: bool = False
     within: type[nn.SoftmaxOp | nn.SigmoidOp | nn.LogSoftmaxOp] | None = None
     has_target: bool = True
+    has_frames: bool = False
 
-    def target(self, output: SSAValue) -> Tensor:
+    def target(self, output: SSAValue, settings: Settings) -> Tensor:
         """The type of the target for a model's output. Raises InputError if it has no classes."""
         shape = nn.shape_of(output)
+        if self.has_frames:
+            return _rows_of_labels(shape, settings)
         if not self.has_classes:
             return nn.tensor(shape, nn.element_of(output))
         if len(shape) < 2:
@@ -155,6 +166,32 @@ def _huber(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings
     return Losses(emit(nn.MulOp(limited, rest)))
 
 
+def _rows_of_labels(shape: Sequence[int], settings: Settings) -> Tensor:
+    """The type of the labels for an output of this shape."""
+    if len(shape) != 3 or 0 in shape:
+        raise InputError(
+            f"the loss reads an output of shape {list(shape)}; need samples, frames and classes"
+        )
+    if not 0 <= settings.blank < shape[2]:
+        raise InputError(f"blank {settings.blank} of {shape[2]} classes")
+    return nn.tensor((shape[0], settings.labels or shape[1]), i32)
+
+
+def _ctc(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) -> Losses:
+    """The loss of all alignments of a sample's frames with its labels, which come before -1.
+
+    A mean divides the loss of each sample by the number of its labels first, as PyTorch does.
+    """
+    logs = emit(nn.TransposeOp(emit(nn.LogSoftmaxOp(output, 2)), [1, 0, 2]))
+    zero, one, every = (emit(nn.ConstantOp(Blob(np.array(n, np.int32)))) for n in (0, 1, -1))
+    known = emit(nn.CastOp(emit(nn.GreaterEqualOp(target, zero)), i32))
+    counts = emit(nn.ReduceOp(known, "sum", [1]))
+    frames = emit.expanded(every, nn.shape_of(counts))
+    values = emit(nn.CtcLossOp(logs, target, frames, counts, blank=settings.blank))
+    parts = emit(nn.CastOp(emit(nn.MaxOp(counts, one)), nn.element_of(values)))
+    return Losses(values, parts=parts)
+
+
 def _given(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) -> Losses:
     """The output itself."""
     return Losses(output)
@@ -167,6 +204,7 @@ LOSSES: dict[str, Loss] = {
     "mean_square": Loss(_mean_square),
     "mean_absolute": Loss(_mean_absolute),
     "huber": Loss(_huber),
+    "ctc": Loss(_ctc, has_frames=True),
     "given": Loss(_given, has_target=False),
 }
 """Losses by name."""
@@ -192,6 +230,8 @@ def reduced(
         count: the number of positions of all parts that are not ignored, if some are.
     """
     values = losses.values
+    if reduction == "mean" and losses.parts is not None:
+        values = emit(nn.DivOp(values, losses.parts))
     if reduction == "none":
         return values
     total = _total(emit, values)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import control, nn
@@ -64,7 +65,8 @@ class PartialSums:
         """Whether an operation sums over samples, and nothing follows that sum."""
         if not isinstance(op, Structured) or len(op.results) != 1 or op not in self.dims:
             return False
-        if op in self.whole:
+        if op in self.whole or nn.element_of(op.results[0]) == i1:
+            # An operation of nn may merge truth values, but nn.compute adds up numbers only.
             return False
         structure = op.structure()
         body, space = structure.body, structure.space

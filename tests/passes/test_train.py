@@ -1,6 +1,7 @@
 """A step of training: losses, optimisers, and what is and is not updated."""
 
 from dataclasses import fields
+from itertools import product
 
 import ml_dtypes
 import numpy as np
@@ -62,6 +63,10 @@ def training(program: tuple[str, Arrays], factors: Attribute | None = None, **op
     return module
 
 
+OF_ONE_VECTOR = [name for name, each in LOSSES.items() if not each.has_frames]
+"""The losses of outputs with two axes."""
+
+
 def target_of(loss: str) -> np.ndarray:
     if LOSSES[loss].has_classes:
         return np.array([1, 0], np.int32)
@@ -77,7 +82,7 @@ def loss_of(module: ModuleOp, w: np.ndarray, inputs: dict[str, np.ndarray]) -> f
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", OF_ONE_VECTOR)
 def test_a_step_follows_the_slope_of_the_loss(loss: str, reduction: str):
     options = {"loss": loss, "reduction": reduction, "learning_rate": 1.0}
     if LOSSES[loss].has_classes:
@@ -112,7 +117,7 @@ VALUES = {
 """The losses of x @ w, one by one, as their formulas say."""
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", OF_ONE_VECTOR)
 def test_a_loss_is_what_its_formula_says(loss: str):
     delta = {"delta": 0.5} if loss == "huber" else {}
     module = training(linear(), loss=loss, reduction="none", **delta)
@@ -279,7 +284,7 @@ def test_factors_of_another_form_are_refused(attribute: Attribute):
 
 def test_every_optimizer_and_loss_has_a_second_definition():
     assert set(DIRECTIONS) == set(OPTIMIZERS)
-    assert set(VALUES) == set(LOSSES)
+    assert set(VALUES) == set(OF_ONE_VECTOR)
 
 
 def test_the_norm_of_all_gradients_is_limited():
@@ -716,3 +721,71 @@ def test_gradients_pass_casts_to_elements_that_are_only_stored_and_are_added_in_
     )
     x = {"arg0": w, "target": np.array([0, 2], np.float32)}
     assert run_reference(module, x).state["w"].tolist() == [1 - 0.5 * 2 * 2 * 2, 1]
+
+
+# Losses of sequences
+
+SPOKEN = np.linspace(-1, 1, 2 * 4 * 3).reshape(2, 4, 3)
+SAID = np.array([[1, 0, -1], [2, -1, -1]], np.int32)
+"""Two labels of the first sample, one of the second. The blank is the last class, 3."""
+
+
+def spoken() -> tuple[str, Arrays]:
+    """y = x @ w, of samples, frames and classes."""
+    text = """
+    nn.state @w : tensor<3x4xf64> = <"{w}">
+    func.func @main(%x: tensor<2x4x3xf64>) -> tensor<2x4x4xf64> attributes {arg_names = ["x"]} {
+      %w = nn.load @w : tensor<3x4xf64> loc("w")
+      %0 = nn.matmul %x, %w : (tensor<2x4x3xf64>, tensor<3x4xf64>) -> tensor<2x4x4xf64> loc("p")
+      func.return %0 : tensor<2x4x4xf64>
+    }"""
+    return text, {"w": np.random.default_rng(3).normal(size=(3, 4))}
+
+
+def chances(labels: list[int], logs: np.ndarray, blank: int) -> float:
+    """The chance of all alignments of frames with labels."""
+    total = 0.0
+    for path in product(range(logs.shape[1]), repeat=len(logs)):
+        runs = [c for i, c in enumerate(path) if i == 0 or path[i - 1] != c]
+        if [c for c in runs if c != blank] == labels:
+            total += np.exp(sum(logs[t, c] for t, c in enumerate(path)))
+    return total
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_the_loss_of_sequences_sums_over_alignments(reduction: str):
+    options = {"loss": "ctc", "blank": 3, "labels": 3, "reduction": reduction}
+    module = training(spoken(), learning_rate=1.0, **options)
+    inputs, weights = {"x": SPOKEN, "target": SAID}, spoken()[1]["w"]
+    found = run_reference(module, inputs)
+    logs = SPOKEN @ weights
+    logs = logs - np.log(np.exp(logs).sum(2, keepdims=True))
+    each = np.array([-np.log(chances(y, x, 3)) for y, x in zip([[1, 0], [2]], logs, strict=True)])
+    wanted = {"none": each, "sum": each.sum(), "mean": (each / [2, 1]).mean()}
+    assert found.outputs["loss"] == pytest.approx(wanted[reduction], rel=1e-12)
+    stepped = weights - found.state["w"]
+    way = np.random.default_rng(0).normal(size=weights.shape)
+    ends = [loss_of(module, weights + sign * 1e-6 * way, inputs) for sign in (1, -1)]
+    assert (stepped * way).sum() == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6)
+
+
+def test_a_sample_with_too_few_frames_has_an_infinite_loss_and_no_gradient():
+    module = training(spoken(), loss="ctc", blank=3, reduction="none")
+    labels = np.array([[1, 1, 1, -1], [2, -1, -1, -1]], np.int32)
+    both = run_reference(module, {"x": SPOKEN, "target": labels})
+    assert np.isinf(both.outputs["loss"]).tolist() == [True, False]
+    assert np.isfinite(both.state["w"]).all()
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "message"),
+    [
+        (linear(), {}, r"reads an output of shape \[2, 2\]; need samples, frames and classes"),
+        (spoken(), {"blank": 4}, "blank 4 of 4 classes"),
+        (spoken(), {"labels": -1}, "labels -1; need 0 or more"),
+        (spoken(), {"loss": "nll", "blank": 1}, "loss nll has no blank; loss ctc has"),
+    ],
+)
+def test_options_of_sequences_that_do_not_fit_are_refused(program, options, message: str):
+    with pytest.raises(InputError, match=message):
+        training(program, **{"loss": "ctc", **options})

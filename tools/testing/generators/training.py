@@ -159,7 +159,13 @@ def _options(module: ModuleOp, output: str, random: Random, scaling: Scaling, fe
     assert main is not None
     shape = nn.shape_of(outputs_of(main)[output])
     has_labels = len(shape) > 1 and shape[1] > 0
-    loss = random.choice([n for n, each in LOSSES.items() if has_labels or not each.has_classes])
+    has_frames = len(shape) == 3 and 0 not in shape
+    losses = [
+        name
+        for name, each in LOSSES.items()
+        if (has_labels or not each.has_classes) and (has_frames or not each.has_frames)
+    ]
+    loss = random.choice(losses)
     labels = LOSSES[loss].has_classes
     optimizer = random.choice(("sgd", *OPTIMIZERS))
     numbers = {name: random.choice(NUMBERS[name]) for name in OPTIMIZERS[optimizer].reads}
@@ -200,6 +206,7 @@ def _inputs(
     classes, steps = settings.data.get("classes"), settings.data["steps"]
     assert isinstance(steps, IntegerAttr)
     several = steps.value.data > 1
+    is_ctc = settings.data["loss"] == StringAttr("ctc")
     made: dict[str, Array] = {}
     for each in signature(module).inputs:
         new = values_of(each.shape, each.dtype, random.randrange(1 << 30), data)
@@ -211,6 +218,10 @@ def _inputs(
             seed = random.randrange(1 << 30)
             labels = np.random.default_rng(seed).integers(least, classes.value.data, each.shape)
             new = labels.astype(each.dtype)
+        elif old is None and is_ctc and each.dtype == np.int32:
+            # Of labels, -1 stands for none.
+            seed = random.randrange(1 << 30)
+            new = np.random.default_rng(seed).integers(-1, 2, each.shape, np.int32)
         elif old is not None and old.shape == each.shape:
             new = old
         elif old is not None and old.dtype.kind in "iub":
