@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
     Signedness,
     i1,
 )
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import nn
 from ...dialects.dense import array_of_dense
@@ -348,6 +348,77 @@ def _powered(scope: Scope, op: Operation, given: Sequence[Operand]) -> Operand:
     return scope.apply("pow", base, scope.cast(exponent, scope.element(base)))
 
 
+def _angle(scope: Scope, op: Operation, given: Sequence[Operand]) -> Operand:
+    """atan2, in float32 for narrower floats."""
+    element = result_element(op)
+    wide = [scope.cast(each, nn.wide_element(element)) for each in given]
+    new = scope.new
+
+    def number(value: float, like: SSAValue) -> SSAValue:
+        return new.number(value, nn.element_of(like))
+
+    def made(pair: Sequence[SSAValue]) -> SSAValue:
+        y, x = pair
+        return nn.angle(y, x, new.emit, number)
+
+    return scope.cast(scope.together(wide, made), element)
+
+
+def _cube_root(scope: Scope, op: Operation, given: Sequence[Operand]) -> Operand:
+    (x,) = given
+    size = scope.apply("power", scope.apply("abs", x), parameters=(1 / 3,))
+    negative = scope.apply("less", x, scope.like(0.0, x))
+    return scope.apply("select", negative, scope.apply("neg", size), size)
+
+
+def _set_bits(scope: Scope, x: Operand) -> Read:
+    """The number of bits that are set in integers without a sign.
+
+    Neighbouring bits are added, then neighbouring sums of two bits, and so on.
+    """
+    width = cast("IntegerType", scope.element(x)).width.data
+    found, step = scope.read(x), 1
+    while step < width:
+        # Every other group of `step` bits.
+        mask = scope.like(sum(((1 << step) - 1) << at for at in range(0, width, 2 * step)), x)
+        upper = scope.apply("shift_right", found, scope.like(step, x))
+        found = scope.apply(
+            "add", scope.apply("bitwise_and", found, mask), scope.apply("bitwise_and", upper, mask)
+        )
+        step *= 2
+    return found
+
+
+def _counted(bits: Callable[[Scope, Operand], Operand]) -> Scalar:
+    """How many bits are set in bits that follow from an integer."""
+
+    def make(scope: Scope, op: Operation, given: Sequence[Operand]) -> Operand:
+        element = result_element(op)
+        if element == i1:
+            raise Uncovered("bits of truth values")
+        x = scope.bits(given[0], unsigned(element))
+        return scope.bits(_set_bits(scope, bits(scope, x)), element)
+
+    return make
+
+
+def _above(scope: Scope, x: Operand) -> Operand:
+    """Bits that are set above the highest one of a number."""
+    width = cast("IntegerType", scope.element(x)).width.data
+    step = 1
+    while step < width:
+        # Every bit below the highest that is set becomes set.
+        lower = scope.apply("shift_right", x, scope.like(step, x))
+        x, step = scope.apply("bitwise_or", x, lower), step * 2
+    return scope.apply("bitwise_not", x)
+
+
+def _below(scope: Scope, x: Operand) -> Operand:
+    """Bits that are set below the lowest one of a number."""
+    less = scope.apply("sub", x, scope.like(1, x))
+    return scope.apply("bitwise_and", less, scope.apply("bitwise_not", x))
+
+
 SCALARS: Mapping[type[Operation], Scalar] = {
     arith.AddiOp: _affine("add", lambda a, b: None if a.divisor + b.divisor > 2 else a + b),
     arith.SubiOp: _affine("sub", lambda a, b: None if a.divisor + b.divisor > 2 else a - b),
@@ -425,6 +496,11 @@ SCALARS: Mapping[type[Operation], Scalar] = {
     math.TanhOp: _function("tanh"),
     math.TruncOp: _truncated_float,
     math.CopySignOp: _copied_sign,
+    math.Atan2Op: _angle,
+    math.CbrtOp: _cube_root,
+    math.CtPopOp: _counted(lambda scope, x: x),
+    math.CountLeadingZerosOp: _counted(_above),
+    math.CountTrailingZerosOp: _counted(_below),
 }
 """What each operation of arith and math computes."""
 

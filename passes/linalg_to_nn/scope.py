@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -140,6 +140,13 @@ class Scope:
             function, [_at(each) for each in given], _along(dims), parameters=parameters
         )
         return Read(self.new.emit(made), tuple(_along(dims)))
+
+    def together(
+        self, operands: Sequence[Operand], make: Callable[[Sequence[SSAValue]], SSAValue]
+    ) -> Read:
+        """What operations of nn make of tensors with an axis for each loop that is read."""
+        dims = self._used(operands)
+        return Read(make([self.arranged(each, dims) for each in operands]), tuple(_along(dims)))
 
     def cast(self, operand: Operand, element: Attribute) -> Operand:
         """What is read as another element type."""

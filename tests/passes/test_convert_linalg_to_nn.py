@@ -105,6 +105,8 @@ with np.errstate(all="ignore"):
         "math.fma %a0, %a1, %a0": X * Y + X,
         "math.erf %a0": special.erf(X),
         "math.powf %a0, %a1": np.power(X, Y),
+        "math.atan2 %a0, %a1": np.arctan2(X, Y),
+        "math.cbrt %a0": np.cbrt(X),
     }
     INTEGERS = {
         "arith.divsi %a0, %a1": np.trunc(K.astype(float) / J).astype(np.int32),
@@ -118,6 +120,9 @@ with np.errstate(all="ignore"):
         "arith.xori %a0, %a1": K ^ J,
         "arith.shrui %a0, %a1": np.where((J < 0), 0, signed(U >> (V & 31))),
         "math.absi %a0": abs(K),
+        "math.ctpop %a0": np.array([f"{n:b}".count("1") for n in U], np.int32),
+        "math.ctlz %a0": np.array([32 - int(n).bit_length() for n in U], np.int32),
+        "math.cttz %a0": np.array([f"1{n:032b}"[::-1].index("1") for n in U], np.int32),
     }
     COMPARED = {
         "arith.cmpf oeq, %a0, %a1": X == Y,
@@ -374,17 +379,18 @@ def test_a_program_of_linalg_goes_down_to_the_machine(tmp_path):
 
 
 def test_all_that_is_not_covered_is_named_with_its_line():
-    body = """
-    %1 = math.cbrt %0 : tensor<4xf32>
-    %2 = arith.addf %1, %1 : tensor<4xf32>
-    %3 = math.atan2 %0, %0 : tensor<4xf32>
-    %r0 = arith.addf %0, %0 : tensor<4xf32>"""
+    pair = "(tensor<4xi32>, tensor<4xi32>)"
+    body = f"""
+    %1, %c = "arith.addui_extended"(%0, %0) : {pair} -> (tensor<4xi32>, tensor<4xi1>)
+    %2 = arith.addi %1, %1 : tensor<4xi32>
+    %3, %4 = "arith.mulsi_extended"(%0, %0) : {pair} -> {pair}
+    %r0 = arith.addi %0, %0 : tensor<4xi32>"""
     with pytest.raises(InputError) as error:
-        run(function(["tensor<4xf32>"], ["tensor<4xf32>"], body), np.zeros(4, F32))
+        run(function(["tensor<4xi32>"], ["tensor<4xi32>"], body), np.zeros(4, np.int32))
     lines = str(error.value).splitlines()
     assert lines[0] == "2 operations are not covered:"
-    assert lines[1].startswith("net.mlir:3:5: math.cbrt: ")
-    assert lines[2].startswith("net.mlir:5:5: math.atan2: ")
+    assert lines[1].startswith("net.mlir:3:5: arith.addui_extended: ")
+    assert lines[2].startswith("net.mlir:5:5: arith.mulsi_extended: ")
     assert len(lines) == 3
 
 
