@@ -20,7 +20,7 @@ MOST_AXES = 32
 """The most axes of a blob, as in Caffe."""
 
 MOST_LOOSE = 1 << 16
-"""The most elements of a blob that is not packed. Caffe packs all."""
+"""The most elements of all blobs of a file that are not packed. Caffe packs all."""
 
 LAYER, OLD_LAYER = 100, 2
 """The fields of a network that hold its layers: `layer`, and `layers`."""
@@ -130,13 +130,31 @@ def divided_by_factor(total: Array, factor: Array) -> Array:
         return total * share
 
 
+@dataclass
+class _Loose:
+    """The elements of a file that are not packed.
+
+    Attributes:
+        left: how many more may come.
+    """
+
+    left: int = MOST_LOOSE
+
+    def take(self) -> None:
+        """Count one. Raises ValueError if there are too many, because each takes a while."""
+        self.left -= 1
+        if self.left < 0:
+            raise ValueError(f"more than {MOST_LOOSE:,} elements are not packed; pack them")
+
+
 def _layers(data: memoryview) -> Iterator[LayerBlobs]:
+    seen = _Loose()
     for number, value in sized_fields_in(data):
         if number in PARTS:
-            yield _layer(value, number)
+            yield _layer(value, number, seen)
 
 
-def _layer(data: memoryview, form: int) -> LayerBlobs:
+def _layer(data: memoryview, form: int, seen: _Loose) -> LayerBlobs:
     name, type_, blobs = PARTS[form]
     found = LayerBlobs()
     for number, kind, value in fields_in(data):
@@ -151,7 +169,7 @@ def _layer(data: memoryview, form: int) -> LayerBlobs:
             found.names.append(bytes(value).decode() if form == OLD_LAYER else _name(value))
         elif kind == BYTES and number == blobs:
             try:
-                found.blobs.append(_blob(value))
+                found.blobs.append(_blob(value, seen))
             except ValueError as error:
                 raise ValueError(
                     f"layer {found.name!r}, blob {len(found.blobs)}: {error}"
@@ -170,7 +188,7 @@ def _name(data: memoryview) -> str:
     return found
 
 
-def _blob(data: memoryview) -> Array:
+def _blob(data: memoryview, seen: _Loose) -> Array:
     """An array of float32. Raises ValueError for a shape that its elements do not have."""
     old: dict[int, int] = {}
     shape: list[int] | None = None
@@ -190,9 +208,8 @@ def _blob(data: memoryview) -> Array:
             packed[number] = value
         elif kind == FIXED32 and number == DATA:
             assert isinstance(value, memoryview)
+            seen.take()
             loose.append(value)
-            if len(loose) > MOST_LOOSE:
-                raise ValueError(f"more than {MOST_LOOSE:,} elements are not packed; pack them")
     elements = _elements(packed, loose)
     if shape is None:
         shape = [old.get(i, 1) for i in OLD_SHAPE] if old else [elements.size]

@@ -189,12 +189,12 @@ def _child(cases: Sequence[Case], scratch: Path, commands: TyperGroup) -> NoRetu
             case.write(folder / WORK)
             _redirect(folder)
             _limit(folder, case)
-            before = _usage()
+            before, held = _usage(), _resident()
             watched.begin(folder, [*case.arguments, *case.links])
             record = _command(case, commands)
             after = _usage()
             record |= {"escapes": watched.escapes[:20], "seconds": after.seconds - before.seconds}
-            record["peak"] = after.peak
+            record |= {"peak": after.peak, "grown": after.peak - held}
             _unlimit()
             with open(folder / RECORD, "w") as stream:
                 json.dump(record, stream)
@@ -265,8 +265,17 @@ def _unlimit() -> None:
 
 def _address_space() -> int:
     """The number of bytes that this process has mapped; 0 if the system does not report it."""
+    return _pages(0)
+
+
+def _resident() -> int:
+    """The number of bytes of memory that this process holds, with those of its parent."""
+    return _pages(1)
+
+
+def _pages(field: int) -> int:
     try:
-        pages = Path("/proc/self/statm").read_text().split()[0]
+        pages = Path("/proc/self/statm").read_text().split()[field]
     except OSError:
         return 0
     return int(pages) * resource.getpagesize()
@@ -375,7 +384,7 @@ def _outcome(case: Case, scratch: Path, code: int, whole: Usage, late: bool) -> 
     site = str(record.get("site", ""))
     if seconds >= seconds_of(case):
         return outcome("hang", site or "just in time")
-    if peak > memory_of(case) or TOO_LITTLE_MEMORY in message:
+    if record.get("grown", peak) > memory_of(case) or TOO_LITTLE_MEMORY in message:
         return outcome("memory", site)
     if "raised" in record:
         return outcome("traceback", site, str(record["raised"]))

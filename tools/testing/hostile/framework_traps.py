@@ -414,8 +414,13 @@ def _mxnet_chain(random: np.random.Generator) -> tuple[str, str]:
 
 def _mxnet_tree(random: np.random.Generator) -> tuple[str, str]:
     """A graph whose edges, heads or parts are not those of a graph."""
-    data = {"op": "null", "name": "data", "inputs": []}
-    relu = {"op": "Activation", "name": "a", "attrs": {"act_type": "relu"}, "inputs": [[0, 0, 0]]}
+    data: dict[str, Any] = {"op": "null", "name": "data", "inputs": []}
+    relu: dict[str, Any] = {
+        "op": "Activation",
+        "name": "a",
+        "attrs": {"act_type": "relu"},
+        "inputs": [[0, 0, 0]],
+    }
     size, depth = _any(SIZES, random), int(_any(DEPTHS[:4], random))
     deep: Any = []
     for _ in range(depth):

@@ -411,7 +411,7 @@ def _locations(random: np.random.Generator) -> tuple[str, str]:
 def _aliases(random: np.random.Generator) -> tuple[str, str]:
     """Aliases of attributes and types that double at each step, or that are deep."""
     depth = _depth(random)
-    ways = {
+    ways: dict[str, tuple[list[str], str]] = {
         "attributes double": (
             ["#a0 = 1 : i64", *(f"#a{i + 1} = [#a{i}, #a{i}]" for i in range(depth))],
             f"#a{depth}",

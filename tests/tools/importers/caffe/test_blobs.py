@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from abele.ir.support.errors import InputError
-from abele.tools.importers.caffe.blobs import read_blobs
+from abele.tools.importers.caffe.blobs import MOST_LOOSE, read_blobs
 
 KIND = descriptor_pb2.FieldDescriptorProto
 
@@ -115,4 +115,18 @@ def test_bytes_that_are_no_network_are_refused(tmp_path: Path, data: bytes, mess
     path = tmp_path / "net.caffemodel"
     path.write_bytes(data)
     with pytest.raises(InputError, match=message):
+        read_blobs(path)
+
+
+def test_elements_that_are_not_packed_are_counted_over_all_blobs(tmp_path: Path):
+    path = tmp_path / "net.caffemodel"
+    net = messages(False)()
+    layer = net.layer.add(name="a")
+    for _ in range(MOST_LOOSE // 2000):
+        layer.blobs.add(data=[0.0] * 2000)
+    path.write_bytes(net.SerializeToString())
+    assert len(read_blobs(path)["a"].blobs) == MOST_LOOSE // 2000
+    net.layer.add(name="b").blobs.add(data=[0.0] * 2000)
+    path.write_bytes(net.SerializeToString())
+    with pytest.raises(InputError, match=r"layer 'b', blob 0: more than 65,536 .* not packed"):
         read_blobs(path)

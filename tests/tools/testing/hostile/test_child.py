@@ -157,6 +157,15 @@ def test_an_endless_loop_is_a_hang_and_is_located(monkeypatch: pytest.MonkeyPatc
     assert "test_child.py" in found.site
 
 
+def test_the_memory_of_the_parent_does_not_count(monkeypatch: pytest.MonkeyPatch):
+    most = 64 << 20
+    monkeypatch.setattr(child, "MEMORY", most)
+    found = outcome("accept")
+    assert found.peak > most
+    assert found.verdict == "accepted"
+    assert outcome("memory").verdict == "memory"
+
+
 def test_the_heap_of_the_parent_is_frozen_in_the_child_alone():
     before = gc.get_freeze_count()
     assert outcome("frozen").verdict == "accepted"
