@@ -18,7 +18,17 @@ LOSS_NAMES = (
 )
 """The losses, in the order of LOSSES."""
 
-OPTIMIZER_NAMES = ("sgd", "adam", "adamw", "adamax", "lamb", "rmsprop", "adagrad", "lars")
+OPTIMIZER_NAMES = (
+    "sgd",
+    "adam",
+    "adamw",
+    "adamax",
+    "lamb",
+    "rmsprop",
+    "adagrad",
+    "adadelta",
+    "lars",
+)
 """The optimizers, in the order of OPTIMIZERS."""
 
 DEFAULT_LOSS, DEFAULT_OPTIMIZER = LOSS_NAMES[0], OPTIMIZER_NAMES[0]

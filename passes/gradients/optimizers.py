@@ -33,7 +33,7 @@ class Numbers:
             step.
         beta1: of adam and its relatives, how much of the mean of gradients is kept.
         beta2: the same for the mean of their squares.
-        alpha: the same for rmsprop.
+        alpha: the same for rmsprop and adadelta.
         epsilon: keeps divisors away from 0.
         centered: rmsprop divides by the deviation from the mean.
         epsilon_inside: the root of rmsprop includes epsilon.
@@ -273,6 +273,20 @@ def _adagrad(u: Update) -> SSAValue:
     return u.stepped(u.over(gradient, u.shifted(u.root(square), u.numbers.epsilon)))
 
 
+def _adadelta(u: Update) -> SSAValue:
+    """V = alpha * v + (1 - alpha) * g * g; d = g * sqrt(m + epsilon) / sqrt(v + epsilon).
+
+    Then w -= lr * d, and m = alpha * m + (1 - alpha) * d * d. Source: Zeiler, ADADELTA, 2012.
+    """
+    numbers, gradient = u.numbers, u.decayed()
+    square = u.keep("square", u.mean(u.kept("square"), numbers.alpha, u.square(gradient)))
+    steps = u.kept("steps")
+    above, below = (u.root(u.shifted(each, numbers.epsilon)) for each in (steps, square))
+    direction = u.emit(nn.MulOp(gradient, u.over(above, below)))
+    u.keep("steps", u.mean(steps, numbers.alpha, u.square(direction)))
+    return u.stepped(direction)
+
+
 def _lars(u: Update) -> SSAValue:
     """As sgd, with each weight's step scaled to trust * |w| / |g + wd * w|.
 
@@ -315,6 +329,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
         ("alpha", "epsilon", "centered", "epsilon_inside", "momentum", "weight_decay"),
     ),
     "adagrad": Optimizer(_adagrad, ("epsilon", "weight_decay")),
+    "adadelta": Optimizer(_adadelta, ("alpha", "epsilon", "weight_decay")),
     "lars": Optimizer(_lars, ("momentum", "trust", "weight_decay")),
 }
 """Optimisers by name."""

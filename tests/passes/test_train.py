@@ -203,6 +203,14 @@ def adagrad(s, w, g, o, t):
     return g / (np.sqrt(s["v"]) + o.epsilon)
 
 
+def adadelta(s, w, g, o, t):
+    g = g + o.weight_decay * w
+    s["v"] = o.alpha * s.get("v", 0) + (1 - o.alpha) * g * g
+    step = np.sqrt(s.get("m", 0) + o.epsilon) / np.sqrt(s["v"] + o.epsilon) * g
+    s["m"] = o.alpha * s.get("m", 0) + (1 - o.alpha) * step * step
+    return step
+
+
 def lars(s, w, g, o, t):
     g = g + o.weight_decay * w
     s["v"] = o.momentum * s.get("v", 0) + o.trust * norm(w) / norm(g) * g
@@ -217,6 +225,7 @@ DIRECTIONS = {
     "lamb": lamb,
     "rmsprop": rmsprop,
     "adagrad": adagrad,
+    "adadelta": adadelta,
     "lars": lars,
 }
 
@@ -228,6 +237,7 @@ VARIANTS = [
     ("adamw", {"weight_decay": 0.1}),
     ("lamb", {"weight_decay": 0.1}),
     ("rmsprop", {"centered": True, "momentum": 0.5}),
+    ("adadelta", {"alpha": 0.5, "epsilon": 1e-2, "weight_decay": 0.1}),
     ("rmsprop", {"epsilon_inside": True, "epsilon": 1e-3}),
     ("lars", {"momentum": 0.9, "weight_decay": 0.01}),
 ]

@@ -161,6 +161,11 @@ OPTIMIZERS: list[tuple[str, dict[str, object], Callable[..., Any]]] = [
         {"weight_decay": 0.1, "epsilon": 1e-8},
         lambda p: torch.optim.Adagrad(p, 0.05, weight_decay=0.1, eps=1e-8),
     ),
+    (
+        "adadelta",
+        {"alpha": 0.9, "weight_decay": 0.1, "epsilon": 1e-6},
+        lambda p: torch.optim.Adadelta(p, 0.05, 0.9, 1e-6, 0.1),
+    ),
 ]
 
 

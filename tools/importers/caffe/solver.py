@@ -27,6 +27,7 @@ OPTIMIZERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "SGD": ("sgd", {"momentum": "momentum"}),
     "Nesterov": ("sgd", {"momentum": "momentum"}),
     "AdaGrad": ("adagrad", {"delta": "epsilon"}),
+    "AdaDelta": ("adadelta", {"delta": "epsilon", "momentum": "alpha"}),
     "RMSProp": ("rmsprop", {"delta": "epsilon", "rms_decay": "alpha"}),
     "Adam": ("adam", {"delta": "epsilon", "momentum": "beta1", "momentum2": "beta2"}),
 }

@@ -59,13 +59,14 @@ def gradients(w: np.ndarray, b: np.ndarray) -> tuple[float, np.ndarray, np.ndarr
     return loss, p.T @ x / 12, p.sum(0) / 12
 
 
-@pytest.mark.parametrize("type_", ["SGD", "Nesterov", "AdaGrad"])
+@pytest.mark.parametrize("type_", ["SGD", "Nesterov", "AdaGrad", "AdaDelta"])
 def test_steps_are_those_of_caffe(tmp_path: Path, type_: str):
     text = SOLVER.replace("momentum: 0.875", "") if type_ == "AdaGrad" else SOLVER
     exe = compile_model(solver(tmp_path, text + f'type: "{type_}"'), "tiny:4", cache=False)
     w, b = (exe.states[f"fc.{part}"].astype(np.float64) for part in ("weight", "bias"))
     assert (b == 0.5).all()
     kept = [np.zeros_like(w), np.zeros_like(b)]
+    moved = [np.zeros_like(w), np.zeros_like(b)]
     for rate in (0.5, 0.5, 0.125):
         loss, *slopes = gradients(w, b)
         slopes[0] = slopes[0] + 0.125 * w
@@ -74,6 +75,12 @@ def test_steps_are_those_of_caffe(tmp_path: Path, type_: str):
             if type_ == "AdaGrad":
                 kept[i] = kept[i] + slope**2
                 steps.append(factor * rate * slope / (np.sqrt(kept[i]) + 1e-8))
+                continue
+            if type_ == "AdaDelta":
+                kept[i] = 0.875 * kept[i] + 0.125 * slope**2
+                step = slope * np.sqrt((moved[i] + 1e-8) / (kept[i] + 1e-8))
+                moved[i] = 0.875 * moved[i] + 0.125 * step**2
+                steps.append(factor * rate * step)
                 continue
             old = kept[i]
             kept[i] = 0.875 * old + factor * rate * slope
@@ -128,7 +135,7 @@ def test_the_numbers_of_a_solver_are_those_of_an_optimizer(tmp_path: Path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ('type: "AdaDelta"', r"solver\.prototxt: line 1: type: is 'AdaDelta'; need one of SGD"),
+        ('type: "AdaMax"', r"solver\.prototxt: line 1: type: is 'AdaMax'; need one of SGD"),
         ('regularization_type: "L1"', "line 1: regularization_type: need L2"),
         ('lr_policy: "step"', "line 1: stepsize: missing"),
         ('lr_policy: "wave"', "lr_policy: is 'wave'; need one of fixed, step"),
