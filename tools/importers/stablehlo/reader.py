@@ -140,6 +140,10 @@ def _tidy(module: ModuleOp, where: str) -> FuncOp:
     Returns the function that a run begins in.
     """
     functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+    for each in functions:
+        for needed in ("sym_name", "function_type"):
+            if needed not in each.properties:
+                raise InputError(f"{where}: node {place(each)!r}: func.func without {needed}")
     main = _entry(functions, where)
     module.attributes.clear()
     module.properties.clear()

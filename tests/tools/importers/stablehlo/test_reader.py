@@ -171,6 +171,7 @@ def over_regions(arguments: str) -> str:
         "other elements",
         "no tensor",
         "no numbers",
+        "no name",
         "no value",
     ],
 )
