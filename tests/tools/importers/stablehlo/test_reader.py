@@ -159,6 +159,7 @@ def over_regions(arguments: str) -> str:
             ),
             "need dense<...> or a blob",
         ),
+        (program(RETURN).replace("sym_name", "name"), "func.func without sym_name"),
         (
             program(f'%0 = "stablehlo.constant"() : () -> tensor<4xf32> {RETURN}'),
             "'value' expected",
