@@ -144,7 +144,6 @@ class _Alignments:
         made: takes the steps.
         count: the number of frames.
         frames: the number of frames of each sample, [samples, 1].
-        classes: the class of each state, [samples, states].
         ways: the logarithm of the chance that a state follows itself, the state before it, and the
             one two before it: 0, or that of 0. [samples, states, 3].
         ends: whether a sequence may end in a state.
