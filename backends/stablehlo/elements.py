@@ -320,7 +320,8 @@ def reduce_precision(op: stablehlo.ReducePrecisionOp, operands: Sequence[Array])
     size = np.abs(rounded)
     rounded = np.where(size >= np.ldexp(1.0, reach + 1), np.copysign(np.inf, x), rounded)
     rounded = np.where(size < np.ldexp(1.0, 1 - reach), np.copysign(0.0, x), rounded)
-    return np.where(np.isfinite(x), rounded, x)
+    rest = x if mantissa else np.where(np.isnan(x), np.inf, x)
+    return np.where(np.isfinite(x), rounded, rest)
 
 
 def dtype_of(op: Operation, result: int = 0) -> np.dtype[Any]:

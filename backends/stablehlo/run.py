@@ -451,11 +451,25 @@ def _scatter(
     return scatter(op, operands, lambda given: run.region(op.update_computation, given, held))
 
 
+def _permuted(
+    _: _Interpreter, op: stablehlo.CollectivePermuteOp, operands: Arrays, __: Held
+) -> list[Array]:
+    return [each if op.pairs.size else np.zeros_like(each) for each in operands]
+
+
+def _process(_: _Interpreter, __: Any, ___: Arrays, ____: Held) -> list[Array]:
+    return [np.array(0, np.uint32)]
+
+
 _OTHERS: Mapping[str, Callable[[_Interpreter, Any, Arrays, Held], Sequence[Array]]] = {
     "stablehlo.constant": _constant,
     "nn.load": _load,
     "nn.store": _store,
     "stablehlo.optimization_barrier": _same,
+    **{each.name: _same for each in stablehlo.GROUPED},
+    "stablehlo.collective_permute": _permuted,
+    "stablehlo.partition_id": _process,
+    "stablehlo.replica_id": _process,
     "stablehlo.convert": _convert,
     "stablehlo.compare": _compare,
     "stablehlo.select": _select,

@@ -10,6 +10,7 @@ from xdsl.ir import Dialect
 
 from ...ir.xdsl.verified_by_form import verified_by_form
 from .base import ReturnOp, StablehloOp, integers_of, pairs_of, window_places
+from .collectives import COLLECTIVES, GROUPED, ChannelHandleAttr, CollectivePermuteOp
 from .complex_numbers import COMPLEX, ComplexOp, FftOp, ImagOp, RealOp
 from .constants import CONSTANTS, MOST_NUMBERS, ConstantOp, IotaOp
 from .control import (
@@ -95,13 +96,15 @@ STABLEHLO = Dialect(
         *NORMALISE,
         *RANDOM,
         *CONTROL,
+        *COLLECTIVES,
     ],
-    [*WORDS, *NUMBERINGS],
+    [ChannelHandleAttr, *WORDS, *NUMBERINGS],
 )
 
 verified_by_form(*STABLEHLO.operations)
 
 __all__ = [
+    "GROUPED",
     "STABLEHLO",
     "BINARY",
     "MOST_NUMBERS",
@@ -115,6 +118,7 @@ __all__ = [
     "CaseOp",
     "CholeskyOp",
     "ClampOp",
+    "CollectivePermuteOp",
     "CompareOp",
     "ComparisonDirectionAttr",
     "ComparisonTypeAttr",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import f32, f64, i1, i32
 from xdsl.ir import Attribute, SSAValue
 
@@ -183,39 +184,43 @@ def _shift_right(kind: Callable[[int], Attribute]) -> Lower:
 
 
 def _reduce_precision(op: stablehlo.ReducePrecisionOp, new: ToNn) -> Sequence[SSAValue]:
-    """A float rounded to fewer bits, by arithmetic with the bits of a float32.
+    """A float rounded to fewer bits, by arithmetic with the bits of a float32, or of a float64.
 
-    What is too large becomes infinite, and what is too small 0, with the sign that it had.
+    What is too large becomes infinite, and what is too small 0, with the sign that it had. NaN
+    becomes infinite if no bit of a mantissa is left.
     """
     given = new.value(op.operand)
-    if nn.element_of(given) == f64:
-        raise new.unsupported("f64", "f32 and narrower floats are")
+    is_double = nn.element_of(given) == f64
+    width, of_exponent, of_mantissa = (64, 11, 52) if is_double else (32, 8, 23)
     exponent, mantissa = op.exponent_bits.value.data, op.mantissa_bits.value.data
-    value = new.cast(given, f32)
-    bits = new.add(nn.BitCastOp(value, unsigned(32)))
+    value = given if is_double else new.cast(given, f32)
+    bits = new.add(nn.BitCastOp(value, unsigned(width)))
 
     def word(number: int) -> SSAValue:
-        return new.number(number, bits)
+        return new.constant(np.array(number, f"u{width // 8}"))
 
-    left, found = 23 - mantissa, bits
+    left, found = of_mantissa - mantissa, bits
     if left > 0:
         low = new.add(nn.BitwiseAndOp(new.add(nn.ShiftRightOp(bits, word(left))), word(1)))
         half = new.add(nn.AddOp(low, word((1 << left - 1) - 1)))
         found = new.add(nn.AddOp(bits, half))
-        found = new.add(nn.BitwiseAndOp(found, word(0xFFFFFFFF ^ (1 << left) - 1)))
-    if exponent < 8:
-        sign = new.add(nn.BitwiseAndOp(bits, word(1 << 31)))
-        size = new.add(nn.BitwiseAndOp(found, word(0xFF << 23)))
+        found = new.add(nn.BitwiseAndOp(found, word((1 << width) - 1 ^ (1 << left) - 1)))
+    if exponent < of_exponent:
+        sign = new.add(nn.BitwiseAndOp(bits, word(1 << width - 1)))
+        largest = word((1 << of_exponent) - 1 << of_mantissa)
+        size = new.add(nn.BitwiseAndOp(found, largest))
         # The exponents of the narrower float are those around that of 1.
-        reach = (1 << exponent - 1) - 1
-        above = new.add(nn.GreaterOp(size, word(127 + reach << 23)))
-        below = new.add(nn.LessEqualOp(size, word(127 - reach << 23)))
-        infinite = new.add(nn.BitwiseOrOp(sign, word(0xFF << 23)))
+        one, reach = (1 << of_exponent - 1) - 1, (1 << exponent - 1) - 1
+        above = new.add(nn.GreaterOp(size, word(one + reach << of_mantissa)))
+        below = new.add(nn.LessEqualOp(size, word(one - reach << of_mantissa)))
+        infinite = new.add(nn.BitwiseOrOp(sign, largest))
         found = new.add(nn.SelectOp(above, infinite, found))
         found = new.add(nn.SelectOp(below, sign, found))
-    rounded = new.add(nn.BitCastOp(found, f32))
+    rounded = new.add(nn.BitCastOp(found, nn.element_of(value)))
     is_number = new.add(nn.EqualOp(value, value))
-    return [new.cast(new.add(nn.SelectOp(is_number, rounded, value)), nn.element_of(given))]
+    # A float without mantissa has no NaN.
+    rest = value if mantissa else new.number(inf, value)
+    return [new.cast(new.add(nn.SelectOp(is_number, rounded, rest)), nn.element_of(given))]
 
 
 def _extreme(make: Binary, of_truths: Binary, lowest: float) -> Lower:

@@ -8,7 +8,7 @@ from built_steps import values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from lowered_stablehlo import lowered, returned
+from lowered_stablehlo import lowered, results_of, returned
 from numpy.typing import NDArray
 
 from abele.dialects.dtypes import element_type
@@ -99,3 +99,49 @@ def test_bits_of_other_shapes_or_of_parts_of_bytes_are_refused(
     body += returned(["0"], [f"tensor<{result}>"], "func.return")
     with pytest.raises((InputError, VerifyException), match=why):
         lowered(body, f"%x: tensor<{operand}>", f"tensor<{result}>")
+
+
+@pytest.mark.parametrize(
+    ("wide", "shape"), [("i64", "3x64"), ("i8", "2x8"), ("f32", "32"), ("ui16", "1x16")]
+)
+def test_truth_values_are_the_bits_of_a_number(wide: str, shape: str) -> None:
+    sizes = [int(n) for n in shape.split("x")]
+    truths = np.random.default_rng(0).random(sizes) < 0.5
+    kind = {"i64": np.int64, "i8": np.int8, "f32": np.float32, "ui16": np.uint16}[wide]
+    number = np.packbits(truths, -1, "little").view(kind).reshape(sizes[:-1])
+    made = f"tensor<{''.join(f'{n}x' for n in sizes[:-1])}{wide}>"
+    for taken, found, x, y in (
+        (f"tensor<{shape}xi1>", made, truths, number),
+        (made, f"tensor<{shape}xi1>", number, truths),
+    ):
+        body = f'%0 = "stablehlo.bitcast_convert"(%x) : ({taken}) -> {found}\n'
+        body += returned(["0"], [found], "func.return")
+        (value,) = results_of(body, f"%x: {taken}", found, x)
+        assert value.dtype == y.dtype
+        assert value.tobytes() == y.tobytes()
+
+
+@pytest.mark.parametrize(("bits", "narrow"), [((8, 23), np.float32), ((5, 10), np.float16)])
+def test_a_float64_is_rounded_to_a_narrower_float(bits: tuple[int, int], narrow: Any) -> None:
+    draw = np.random.default_rng(0)
+    # Numbers that are subnormal in the narrower float become 0.
+    x = draw.choice([-1, 1], 500) * draw.uniform(1, 10, 500) * 10.0 ** draw.integers(-4, 6, 500)
+    x = np.concatenate([x, [0.0, -0.0, np.inf, -np.inf, np.nan, 1e39, -1e39, 1e-60, 65519, 65520]])
+    kind = f"tensor<{x.size}xf64>"
+    body = f"""%0 = "stablehlo.reduce_precision"(%x) <{{exponent_bits = {bits[0]} : i32,
+        mantissa_bits = {bits[1]} : i32}}> : ({kind}) -> {kind}\n"""
+    (found,) = results_of(body + returned(["0"], [kind], "func.return"), f"%x: {kind}", kind, x)
+    with np.errstate(over="ignore"):
+        wanted = x.astype(narrow).astype(np.float64)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_a_float_without_mantissa_has_no_nan(element: str) -> None:
+    kind = f"tensor<3x{element}>"
+    body = f"""%0 = "stablehlo.reduce_precision"(%x) <{{exponent_bits = 5 : i32, mantissa_bits =
+        0 : i32}}> : ({kind}) -> {kind}\n"""
+    x = np.array([np.nan, 3.5, -np.inf], f"f{int(element[1:]) // 8}")
+    (found,) = results_of(body + returned(["0"], [kind], "func.return"), f"%x: {kind}", kind, x)
+    np.testing.assert_array_equal(found, [np.inf, 4, -np.inf])

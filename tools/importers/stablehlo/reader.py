@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ArrayAttr, Builtin, DenseIntOrFPElementsAttr, StringAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    Builtin,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    StringAttr,
+)
 from xdsl.dialects.func import Func, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation
 
@@ -145,6 +151,7 @@ def _tidy(module: ModuleOp, where: str) -> FuncOp:
             if needed not in each.properties:
                 raise InputError(f"{where}: node {place(each)!r}: func.func without {needed}")
     main = _entry(functions, where)
+    _check_processes(module, where)
     module.attributes.clear()
     module.properties.clear()
     for each in functions:
@@ -171,6 +178,25 @@ def _tidy(module: ModuleOp, where: str) -> FuncOp:
         end.location = each.location
     _hold_large_constants(module)
     return main
+
+
+PROCESSES = {
+    "stablehlo.partition_id": "mhlo.num_partitions",
+    "stablehlo.replica_id": "mhlo.num_replicas",
+}
+"""The attribute of a module that says among how many processes each operation numbers them."""
+
+
+def _check_processes(module: ModuleOp, where: str) -> None:
+    """Raise UnsupportedError if a program of several processes asks for its number."""
+    held = {**module.attributes, **module.properties}
+    for op in module.walk():
+        count = held.get(PROCESSES.get(op.name, ""))
+        if isinstance(count, IntegerAttr) and count.value.data > 1:
+            raise UnsupportedError(
+                f"{where}: node {place(op)!r}: {op.name} among {count.value.data} processes is not "
+                "supported; a program runs as one process"
+            )
 
 
 _KEPT = ("arg_names", "result_names")

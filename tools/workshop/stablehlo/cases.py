@@ -50,7 +50,7 @@ SECONDS = 120
 MOST_WHY = 400
 """The most characters of a reason that are kept."""
 
-OPERATION = re.compile(r"\b(?:stablehlo|chlo|mhlo|func|sdy)\.\w+")
+OPERATION = re.compile(r"\b(?:stablehlo|chlo|mhlo|func|sdy|interpreter)\.\w+")
 
 CUSTOM_CALL = re.compile(r"@\w+")
 

@@ -29,11 +29,14 @@ SEPARATOR = "// -----"
 CHECKS = ("expect_eq", "expect_eq_const", "expect_almost_eq", "expect_almost_eq_const")
 """The operations that check values, of those that the tests use."""
 
+PARALLEL = "interpreter.run_parallel"
+"""The operation that runs functions as processes of their own, between which values move."""
+
 TOLERANCE = "0.0001"
 """The absolute tolerance of an operation that says none."""
 
 _CONSTANT = re.compile(
-    r"check\.(expect_(?:almost_)?eq_const) +(%[\w#]+), *(dense<[^>]*>) *: *(tensor<[\w<>]+>)"
+    r"check\.(expect_(?:almost_)?eq_const) +(%[\w#]+),\s*(dense<[^>]*>) *: *(tensor<[\w<>]+>)"
     r"(?: *[,{] *tolerance *= *([\d.e+-]+)(?: *: *f64 *\})?)?"
 )
 _VALUES = re.compile(
@@ -84,8 +87,11 @@ def sources(folder: Path) -> Sequence[Source]:
 def case(source: Source) -> Case:
     """A test as a case: its constants are inputs, and what it checks are outputs.
 
-    Raises NotImplementedError for a test that jaxlib does not read, or that checks nothing.
+    Raises NotImplementedError for a test that jaxlib does not read, that checks nothing, or that
+    runs several processes.
     """
+    if PARALLEL in source.text:
+        raise NotImplementedError(f"{PARALLEL}: several processes, and a program of abele is one")
     text = _VALUES.sub(_generic_values, _CONSTANT.sub(_generic_constant, source.text))
     constant = _Test(text)
     expected = constant.return_checked()
@@ -134,14 +140,17 @@ class _Test:
             operation = each.operation
             if operation.name.removeprefix("check.") not in CHECKS:
                 raise NotImplementedError(operation.name)
+            held = operation
             if len(operation.operands) > 1:
-                raise NotImplementedError(f"{operation.name} of two values")
+                held = operation.operands[1].owner
+                if held.name != "stablehlo.constant":
+                    raise NotImplementedError(f"{operation.name} of two values that are computed")
             allowed = Tolerance()
             if "almost" in operation.name:
                 allowed = Tolerance(operation.attributes["tolerance"].value)
-            if "value" in operation.attributes:
+            if "value" in held.attributes:
                 values.append(operation.operands[0])
-                expected.append((_array(operation), allowed))
+                expected.append((_array(held), allowed))
             operation.erase()
         with self.context, self.ir.Location.unknown():
             end = list(self.block.operations)[-1]

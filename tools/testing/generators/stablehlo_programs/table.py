@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from .....passes.stablehlo_to_nn.special_functions import FORMULAS
 from . import (
+    collectives,
     complex_numbers,
     control,
     elementwise,
@@ -25,6 +26,7 @@ FAMILIES: Mapping[str, Mapping[str, Draw]] = {
     "merging": merging.TABLE,
     "indexed": indexed.TABLE,
     "control": control.TABLE,
+    "collectives": collectives.TABLE,
     "complex_numbers": complex_numbers.TABLE,
 }
 """The operations of each family."""
