@@ -95,7 +95,7 @@ def _wanted(random: Random, names: Sequence[str], count: int) -> list[str | None
 
 def _results(draft: Draft) -> list[SSAValue]:
     """What @main returns: the values that nobody reads, or all values that it computes."""
-    results = [each for op in draft.block.ops for each in op.results]
+    results: list[SSAValue] = [each for op in draft.block.ops for each in op.results]
     made = [each for each in results if not is_complex(each)]
     unread = [each for each in made if not each.first_use]
     found = made if draft.chance(ALL_RESULTS) or not unread else unread
