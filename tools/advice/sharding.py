@@ -11,6 +11,7 @@ from ...dialects.levels import NN
 from ...dialects.structured import Movement, Structured
 from ...ir.node_names import node_names, operations_named
 from ...ir.phases import FORWARD, Phases
+from ...ir.support.errors import InputError
 from ...ir.xdsl.walk import operations
 from ...passes.planner.shards import OPTION, Shard
 from ...passes.planner.shards_of_training import shard_of_weight, weight_bytes
@@ -33,8 +34,9 @@ def shardings(
     """Layers that are cut across all chips, the one with the largest weight first, until the
     program fits.
 
-    There are none for a program that fits, or on one chip. A layer that frees no memory is tried,
-    but not kept.
+    There are none for a program that fits, on one chip, or if the variables that always live are
+    too large on their own. A layer that frees no memory is tried, but not kept, and one that no
+    plan cuts is left out.
 
     Args:
         found, exe: the program as it is.
@@ -42,7 +44,7 @@ def shardings(
         given: the shards that the user has chosen.
     """
     chips = own.target.chips
-    if found.fits or chips == 1 or NN.name not in exe.levels:
+    if found.fits or chips == 1 or found.chips > 1 or NN.name not in exe.levels:
         return
     taken = {Shard.read(each).name for each in given}
     before, size, last = own, exe.memory.max_tile_bytes, ""
@@ -51,7 +53,11 @@ def shardings(
             continue
         changed = replace(before, shard=(*before.shard, str(shard)))
         change = f"{last} {OPTION} {shard}".strip()
-        tried = trial(change, changed, compile_with(changed))
+        try:
+            tried = trial(change, changed, compile_with(changed))
+        except InputError:
+            # No plan of the operator is cut so and fits a tile.
+            continue
         yield tried
         if tried.fits:
             return

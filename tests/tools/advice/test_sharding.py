@@ -10,7 +10,7 @@ import pytest
 from some_models import model, node
 
 from abele.backends.target import resolve_target
-from abele.ir.errors import DoesNotFit
+from abele.ir.errors import DoesNotFit, InputError
 from abele.tools import Executable, Training, compile_model
 from abele.tools.advice.memory_map import memory_map
 from abele.tools.advice.room import CompileSettings
@@ -68,3 +68,17 @@ def test_nothing_is_cut_on_one_chip_or_where_the_program_fits():
     assert not [*shardings(found, exe, own, (), lambda _: exe)]
     one = replace(own, target=resolve_target("tiny:4"))
     assert not [*shardings(replace(found, shortage="x"), exe, one, (), lambda _: exe)]
+
+
+def test_a_layer_that_no_plan_cuts_is_left_out():
+    exe = compiled(SPELLING.format(100_000))
+    found = replace(memory_map(exe), shortage="x")
+
+    def refused(other: CompileSettings) -> Executable:
+        if any(each.startswith("large:") for each in other.shard):
+            raise InputError("no plan")
+        return exe
+
+    tried = [*shardings(found, exe, CompileSettings(exe.target), (), refused)]
+    assert tried
+    assert all("large" not in each.change for each in tried)
