@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from ...backends.target import Target
+from ...ir.support.deferred import deferred
 from ...ir.support.errors import DoesNotFit, InputError
-from ..importers.notes import read_notes, write_notes
 from .executable import MACHINE, Executable
 from .request import AUTO_IO
+
+with deferred(__name__):
+    from ..importers.notes import read_notes, write_notes
 
 LEAST_SHARE = 64
 """The first number to try is a chip's tiles divided by this. Assumed: with fewer, copies from and
