@@ -116,21 +116,30 @@ class _Interpreter:
         self, op: Operation, operands: Arrays, held: dict[SSAValue, Array]
     ) -> Sequence[Array]:
         """The results of an operation."""
+        found = self._computed(op, operands, held)
+        return [self._as_result(each, op, i) for i, each in enumerate(found)]
+
+    def _computed(
+        self, op: Operation, operands: Arrays, held: dict[SSAValue, Array]
+    ) -> Sequence[Any]:
+        """The results of an operation, before floats are rounded."""
         function = function_of(op.name)
         if function is not None:
-            found, dtype = np.asarray(function(*map(wide, operands))), dtype_of(op)
-            return [found if is_floating(dtype) and not self.rounds else found.astype(dtype)]
+            return [function(*map(wide, operands))]
         if op.name in MOVING:
-            return [np.asarray(MOVING[op.name](op, operands)).astype(dtype_of(op), copy=False)]
+            return [MOVING[op.name](op, operands)]
         other = _OTHERS.get(op.name)
         if other is None:
             raise InputError(
                 f"{op.name} at {place(op)}: not interpreted at stablehlo; run the program at nn"
             )
-        found = other(self, op, operands, held)
-        if not self.rounds:
-            return found
-        return [_rounded_as(each, op, i) for i, each in enumerate(found)]
+        return other(self, op, operands, held)
+
+    def _as_result(self, array: Any, op: Operation, result: int) -> Array:
+        dtype = dtype_of(op, result)
+        if is_floating(dtype) and not self.rounds:
+            return np.asarray(array)
+        return np.asarray(array).astype(dtype, copy=False)
 
     def turn(self) -> None:
         """Count an iteration. Raises InputError for too many."""
@@ -140,11 +149,6 @@ class _Interpreter:
 
 
 Held = dict[SSAValue, Array]
-
-
-def _rounded_as(array: Array, op: Operation, result: int) -> Array:
-    """A result, of its element type if it was computed in float64."""
-    return array.astype(dtype_of(op, result), copy=False) if array.dtype == np.float64 else array
 
 
 def _constant(_: _Interpreter, op: stablehlo.ConstantOp, __: Arrays, ___: Held) -> list[Array]:

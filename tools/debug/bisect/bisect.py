@@ -6,8 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ....dialects.levels import level_of
+from ....ir.pass_manager import parse_pipeline
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
+from ....passes.pipelines import FROM_SOURCES, PASSES
 from ...driver.arrays import Array, checked, read_npz, seeded
 from ...driver.compile_anew import read_model, with_chosen
 from ...driver.files import PROGRAM_FILE
@@ -67,5 +70,10 @@ def bisect(
         arrays = inputs if isinstance(inputs, Mapping) else read_npz(inputs, tensors, apart)
         given.update((name, array) for name, array in arrays.items() if name not in apart)
     values = checked({**seeded(tensors, seed), **given}, tensors)
+    module = program.module
+    if program.source is not None and not request.keep:
+        # The passes that have led to nn may be wrong too.
+        lead = ",".join(FROM_SOURCES[level_of(program.source)])
+        module, passes = program.source, (*parse_pipeline(lead, PASSES), *passes)
     with advising_on_lowering(passes, extensions):
-        return bisect_module(program.module, context, passes, values, machine, request.on_step)
+        return bisect_module(module, context, passes, values, machine, request.on_step)

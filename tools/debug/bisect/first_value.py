@@ -6,6 +6,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from ....backends.op_check import tile_of
+from ....ir.provenance import line_of
 from ....ir.upstream import ModuleOp
 from ...driver.arrays import Array
 from ..run_check import relative_error
@@ -141,4 +142,5 @@ def _wrong(value: ComputedValue, expected: Array, error: float) -> WrongValue:
         float(expected[at]),
         error,
         tile,
+        line=line_of(value.op),
     )

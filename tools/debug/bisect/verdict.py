@@ -54,6 +54,7 @@ class WrongValue:
         addresses: the bytes on that tile in the machine's fault, end exclusive; a fault has no
             index and no numbers.
         error: relative to the largest expected value.
+        line: of a framework's file that the node comes from, besides its name; "" if not known.
     """
 
     op: str
@@ -65,10 +66,12 @@ class WrongValue:
     error: float | None = None
     tile: int | None = None
     addresses: tuple[int, int] | None = None
+    line: str = ""
 
     def __str__(self) -> str:
         words = [self.op]
         words += [f'"{self.node}"'] if self.node else []
+        words += [f"({self.line})"] if self.line and self.line not in (self.node or "") else []
         words += [f"@{self.variable}"] if self.variable else []
         text = " ".join(words)
         if self.index is not None:

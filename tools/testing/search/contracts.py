@@ -17,7 +17,7 @@ from ....ir.pass_manager import parse_pipeline
 from ....ir.support.errors import InputError
 from ....ir.upstream import Context, ModuleOp, ModulePass, VerifyException
 from ....ir.verify import verify
-from ....passes.pipelines import DOWN, PASSES, STAGE
+from ....passes.pipelines import DOWN, FROM_SOURCES, PASSES, STAGE
 from ..generators.program import Program
 from ..oracle.relations import Compiled, NotApplicable, Relation, expected_of
 from .failures import PassFailed
@@ -148,6 +148,10 @@ def passes_after(tested: type[ModulePass], levels: int | None = None) -> list[st
     stage = STAGE.get(name, declared.needs if declared else None)
     if stage is None:
         return []
+    if stage in FROM_SOURCES:
+        lead = FROM_SOURCES[stage]
+        later = [*lead[lead.index(name) + 1 if name in lead else 0 :]]
+        return [*later, *(each for level in OWN_LEVELS[:levels] for each in DOWN[level])]
     own = [each.partition("{")[0] for each in DOWN[stage]]
     first = DOWN[stage][:1] if stage == NN and name in own else ()
     later = [*first, *DOWN[stage][own.index(name) + 1 if name in own else 0 :]]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -12,7 +13,7 @@ import users_dialects
 from some_models import SMALL, model, node, random, relu
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
@@ -24,7 +25,9 @@ from abele.dialects.variable import references
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.provenance import LocatingWalker, origin
+from abele.passes import convert_stablehlo_to_nn
 from abele.passes.pipelines import PASSES, pipeline
+from abele.passes.stablehlo_to_nn.conversion import ToNn
 from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.debug.bisect.verdict import Verdict
 from abele.tools.driver.arrays import write_npz
@@ -622,3 +625,36 @@ def test_a_program_that_no_pass_makes_runnable_is_refused_with_the_rule_that_wou
     with users_dialects.written(tmp_path) as (program, load):
         with pytest.raises(InputError, match="the pipeline lacks to-nn, which has a rule for it"):
             bisect(Request(program, TARGET, load=load))
+
+
+OF_STABLEHLO = """
+builtin.module {
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = "stablehlo.add"(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        loc("model.py":3:1)
+    %1 = "stablehlo.subtract"(%0, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        loc("model.py":4:1)
+    %2 = "stablehlo.tanh"(%1) : (tensor<4xf32>) -> tensor<4xf32> loc("model.py":5:1)
+    func.return %2 : tensor<4xf32>
+  }
+}
+"""
+
+
+def test_a_program_of_stablehlo_is_compared_before_it_is_led_to_nn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def reversed_difference(op: Any, new: ToNn) -> list[SSAValue]:
+        lhs, rhs = new.operands(op)
+        return [new.add(nn.SubOp(rhs, lhs))]
+
+    path = tmp_path / "net.mlir"
+    path.write_text(OF_STABLEHLO)
+    assert bisect(Request(path, TARGET)).passed
+    planted = {**convert_stablehlo_to_nn.TABLE, "stablehlo.subtract": reversed_difference}
+    monkeypatch.setattr(convert_stablehlo_to_nn, "TABLE", planted)
+    verdict = bisect(Request(path, TARGET))
+    assert (verdict.name, verdict.kind) == ("convert-stablehlo-to-nn", "value"), verdict.text
+    assert verdict.value is not None
+    assert (verdict.value.op, verdict.value.node) == ("nn.sub", "subtract")
+    assert '"subtract" (model.py:4:1): element' in verdict.text

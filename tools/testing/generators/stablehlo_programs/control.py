@@ -198,6 +198,9 @@ def _state(draft: Draft, like: SSAValue) -> nn.StateOp:
 
 def _normalise(draft: Draft, name: str) -> None:
     value = draft.value((*[f32] * 4, f16), 1)
+    if 0 in nn.shape_of(value):
+        # There is no mean of nothing.
+        value = draft.of((2, 3), nn.element_of(value))
     shape, element = nn.shape_of(value), nn.element_of(value)
     axis = draft.random.randrange(len(shape))
     each = nn.tensor([shape[axis]], element)
