@@ -35,7 +35,8 @@ def _rounded_away(x: Array) -> Array:
 
 def _bits(a: Array) -> Array:
     """The bits of integers as large integers without a sign."""
-    return a.astype(np.int64).view(np.uint64) & _mask(a.dtype)
+    bits: Array = a.astype(np.int64).view(np.uint64) & _mask(a.dtype)
+    return bits
 
 
 def _mask(dtype: np.dtype[Any]) -> np.uint64:
@@ -273,7 +274,7 @@ def converted(array: Array, dtype: np.dtype[Any]) -> Array:
             info: Any = ml_dtypes.iinfo(dtype)
             found = np.trunc(np.nan_to_num(wide(array), posinf=np.inf, neginf=-np.inf))
             inside = np.where((found >= float(info.max)) | (found < info.min), 0, found)
-            beyond = np.where(found >= float(info.max), info.max, info.min)
+            beyond: Array = np.where(found >= float(info.max), info.max, info.min)
             held = np.uint64 if is_unsigned(dtype) else np.int64
             kept = (found < float(info.max)) & (found >= info.min)
             return np.where(kept, inside.astype(held), beyond.astype(held)).astype(dtype)
@@ -302,7 +303,7 @@ def compare(op: stablehlo.CompareOp, operands: Sequence[Array]) -> Array:
 
 def ordered(array: Array) -> Array:
     """Integers in the total order of floats."""
-    width: int = ml_dtypes.finfo(array.dtype).bits
+    width = bit_width(array.dtype)
     held = array.view(f"u{array.dtype.itemsize}").astype(np.uint64)
     left = np.uint64(64 - width)
     bits = np.left_shift(held, left).view(np.int64) >> left.astype(np.int64)

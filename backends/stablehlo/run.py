@@ -369,8 +369,8 @@ def _custom_call(
     axis = config.data["reduction_dim"].value.data
     order = run.functions[called.data[0].string_value()].body
     found = _sorted(run, order, operands[: len(op.made)], axis, held)
-    size = shape_of(op.made[0])[axis]
-    return [np.take(each, np.arange(size), axis) for each in found]
+    kept = np.arange(shape_of(op.made[0])[int(axis)])
+    return [np.take(each, kept, int(axis)) for each in found]
 
 
 # Places that a run knows

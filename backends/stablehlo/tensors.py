@@ -21,7 +21,7 @@ Arrays = Sequence[Array]
 
 
 def _iota(op: Any, _: Arrays) -> Array:
-    shape, axis = shape_of(op.results[0]), op.iota_dimension.value.data
+    shape, axis = shape_of(op.results[0]), int(op.iota_dimension.value.data)
     along = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
     return np.broadcast_to(converted(along, dtype_of(op)), shape)
 

@@ -155,7 +155,7 @@ class Aim:
         if number % 2:
             return ()
         classes = (cls for each in self.passes for cls in classes_named_by(each))
-        names = self.operators or (getattr(cls, "name", None) for cls in classes)
+        names = self.operators or tuple(str(getattr(cls, "name", "")) for cls in classes)
         found = tuple(sorted({each for each in names if each in TABLE}))
         return found if len(found) <= len(TABLE) // 2 else ()
 

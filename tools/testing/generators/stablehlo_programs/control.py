@@ -9,7 +9,6 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
-    FlatSymbolRefAttr,
     FloatAttr,
     IntegerAttr,
     StringAttr,
@@ -121,11 +120,11 @@ def _call(draft: Draft, name: str) -> None:
         operands = [draft.value(ALL) for _ in range(draft.random.randint(1, 2))]
         called = _function(draft, [each.type for each in operands])
         symbol = called.sym_name.data
-        how: Properties = {"callee": FlatSymbolRefAttr(symbol)}
+        how: Properties = {"callee": SymbolRefAttr(symbol)}
         if name == "stablehlo.composite":
             how = {
                 "name": StringAttr(f"kit.{symbol}"),
-                "decomposition": FlatSymbolRefAttr(symbol),
+                "decomposition": SymbolRefAttr(symbol),
                 "composite_attributes": DictionaryAttr({}),
                 "version": IntegerAttr(0, 32),
             }

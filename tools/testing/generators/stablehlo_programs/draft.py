@@ -37,7 +37,7 @@ from ..values import values_of
 
 T = TypeVar("T")
 
-Kinds: TypeAlias = Sequence[Attribute]
+Kinds: TypeAlias = "tuple[Attribute, ...]"
 """Element types to choose from. One that is listed twice is drawn twice as often."""
 
 Properties: TypeAlias = Mapping[str, Attribute]
@@ -188,7 +188,7 @@ class Draft:
         self.values.append(found)
         return found
 
-    def value(self, kinds: Kinds, least: int = 0, most: int = 3) -> SSAValue:
+    def value(self, kinds: Sequence[Attribute], least: int = 0, most: int = 3) -> SSAValue:
         """A value whose elements have one of the types, with so many axes.
 
         The latest values are likelier, so that operations follow one another.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import BoolAttr, i32, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from .....dialects import nn, stablehlo
 from .draft import ALL, INDICES, NUMBERS, Draft, Draw, integers, scalar_like, tensor_like
@@ -87,7 +87,7 @@ def _gather(draft: Draft, name: str) -> None:
         found.at,
     )
     operands = [value, draft.of(found.places, draft.choice(INDICES))]
-    how = {
+    how: dict[str, Attribute] = {
         "dimension_numbers": stablehlo.GatherAttr(axes),
         "indices_are_sorted": BoolAttr.from_bool(False),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -58,7 +58,7 @@ def neutral(name: str, element: Attribute) -> Any:
     if element == i1:
         return False
     if is_floating(dtype):
-        info: Any = ml_dtypes.finfo(dtype)
+        info = cast("Any", ml_dtypes.finfo(dtype))
         infinite = np.isinf(np.array(np.inf).astype(dtype).astype(np.float64))
         largest = np.inf if infinite else float(info.max)
         return largest if name == "minimum" else -largest

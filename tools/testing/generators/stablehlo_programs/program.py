@@ -23,7 +23,7 @@ from ..values import values_of
 from .draft import Draft, Shared
 from .table import TABLE, add_operation
 
-MOST_OPERATIONS = 6
+MOST_OPERATIONS = 8
 
 LARGEST = 9
 """The largest size of an axis that is drawn."""
@@ -54,7 +54,7 @@ def random_program(random: Random, names: Sequence[str] = (), key: str = "") -> 
         return block.insert_arg(type_, len(block.args))
 
     draft = Draft(shared, block, argument=argument)
-    count = random.randint(1, MOST_OPERATIONS)
+    count = random.randint(2, MOST_OPERATIONS)
     for name in _wanted(random, names, count):
         if name is None:
             add_operation(draft)
@@ -100,4 +100,4 @@ def _results(draft: Draft) -> list[SSAValue]:
     unread = [each for each in made if not each.first_use]
     found = made if draft.chance(ALL_RESULTS) or not unread else unread
     # A drawn operation may add nothing, where it stands too deep.
-    return found[-MOST_RESULTS:] or [draft.value((f32,))]
+    return list(found[-MOST_RESULTS:]) or [draft.value((f32,))]

@@ -67,8 +67,8 @@ def _transpose(draft: Draft, name: str) -> None:
 
 
 def _reverse(draft: Draft, name: str) -> None:
-    value = draft.value(ALL)
-    axes = draft.some(len(nn.shape_of(value)))
+    value = draft.value(ALL, 1)
+    axes = draft.some(len(nn.shape_of(value)), 1)
     draft.add(name, [value], [value.type], {"dimensions": integers(axes)})
 
 

@@ -36,10 +36,8 @@ TABLE: Mapping[str, Draw] = {
 }
 """What draws each operation, by name."""
 
-_OFTEN = 3
-"""How much likelier than another family the functions of elements are."""
-
-_CHOICES = (*FAMILIES.values(), *[elementwise.TABLE] * (_OFTEN - 1))
+_CHOICES = (*FAMILIES.values(), *[elementwise.TABLE] * 2, shapes.TABLE)
+"""The families to choose from. Those of many operations are there several times."""
 
 
 COSTLY = frozenset({"stablehlo.rng_bit_generator", *FORMULAS})
@@ -50,7 +48,7 @@ _SELDOM = 0.25
 
 
 def add_operation(draft: Draft) -> None:
-    """Add any operation. All families but one are equally likely."""
+    """Add any operation."""
     family = draft.choice(_CHOICES)
     name = draft.choice(tuple(family))
     if name in COSTLY and not draft.chance(_SELDOM):
