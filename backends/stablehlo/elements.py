@@ -35,8 +35,8 @@ def _rounded_away(x: Array) -> Array:
 
 def _bits(a: Array) -> Array:
     """The bits of integers as large integers without a sign."""
-    bits: Array = a.astype(np.int64).view(np.uint64) & _mask(a.dtype)
-    return bits
+    and_: Function = np.bitwise_and
+    return and_(a.astype(np.int64).view(np.uint64), _mask(a.dtype))
 
 
 def _mask(dtype: np.dtype[Any]) -> np.uint64:
@@ -274,10 +274,11 @@ def converted(array: Array, dtype: np.dtype[Any]) -> Array:
             info: Any = ml_dtypes.iinfo(dtype)
             found = np.trunc(np.nan_to_num(wide(array), posinf=np.inf, neginf=-np.inf))
             inside = np.where((found >= float(info.max)) | (found < info.min), 0, found)
-            beyond: Array = np.where(found >= float(info.max), info.max, info.min)
             held = np.uint64 if is_unsigned(dtype) else np.int64
+            ends = np.array([info.min, info.max], held)
+            beyond = ends[(found >= float(info.max)).astype(np.int64)]
             kept = (found < float(info.max)) & (found >= info.min)
-            return np.where(kept, inside.astype(held), beyond.astype(held)).astype(dtype)
+            return np.where(kept, inside.astype(held), beyond).astype(dtype)
         # NumPy converts no two types that it does not know.
         between = np.int64 if is_whole(array.dtype) and is_whole(dtype) else array.dtype
         return array.astype(between).astype(dtype)

@@ -78,7 +78,7 @@ MISTAKES: dict[str, Lower] = {
     "stablehlo.shift_right_arithmetic": TABLE["stablehlo.shift_right_logical"],
     "stablehlo.dynamic_update_slice": lambda op, new: [new.value(op.operand)],
     "stablehlo.scatter": lambda op, new: [new.value(each) for each in op.inputs],
-    "stablehlo.remainder": lambda op, new: [new.add(nn.ModOp(*new.operands(op)))],
+    "stablehlo.subtract": lambda op, new: [new.add(nn.SubOp(*new.operands(op)[::-1]))],
 }
 """Wrong lowerings, by operation."""
 
