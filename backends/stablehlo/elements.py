@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import erf, erfc
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -35,8 +35,8 @@ def _rounded_away(x: Array) -> Array:
 
 def _bits(a: Array) -> Array:
     """The bits of integers as large integers without a sign."""
-    and_: Function = np.bitwise_and
-    return and_(a.astype(np.int64).view(np.uint64), _mask(a.dtype))
+    held = cast("Array", a.astype(np.int64).view(np.uint64))
+    return cast("Array", held & _mask(a.dtype))
 
 
 def _mask(dtype: np.dtype[Any]) -> np.uint64:
@@ -72,7 +72,7 @@ def _shifted(shift: Function, beyond: Function = np.zeros_like) -> Function:
         places = _bits(b)
         inside: Array = places < bit_width(a.dtype)
         moved = shift(a, np.where(inside, places, 0).astype(np.uint64))
-        return np.where(inside, moved, beyond(a))
+        return cast("Array", np.where(inside, moved, beyond(a)))
 
     return shifted
 
