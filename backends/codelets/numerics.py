@@ -32,7 +32,7 @@ from .stamps import Stamp
 from .whole import whole
 
 Kind = Literal[
-    *("elementwise", "contraction", "reduction", "lookup", "related_product", "whole", "combined")
+    "elementwise", "contraction", "reduction", "lookup", "related_product", "whole", "combined"
 ]
 
 
