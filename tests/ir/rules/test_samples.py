@@ -15,8 +15,11 @@ from abele.ir.rules.samples import TRIES, Sample, Sampler, samples
 
 from .some_rules import VOCABULARY, rules_of
 
-LEFT_OUT = {nn.StateOp, nn.LoadOp, nn.StoreOp, nn.ComputeOp, nn.BlockMatMulOp}
-"""Operations that need a symbol which a module defines, and two whose operands and attributes fit
+LEFT_OUT = {
+    *(nn.StateOp, nn.LoadOp, nn.StoreOp, nn.ComputeOp),
+    *(nn.BlockMatMulOp, nn.CtcLossOp, nn.CtcLossGradOp),
+}
+"""Operations that need a symbol which a module defines, and those whose operands and attributes fit
 each other only if they are drawn together, which their `sample` does."""
 
 MADE = sorted({*nn.NN.operations} - LEFT_OUT, key=lambda cls: cls.name)

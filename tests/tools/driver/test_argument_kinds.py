@@ -27,6 +27,7 @@ WRONG: Mapping[str, list[object]] = {
     "passes": [None, ["nn"]],
     "precision": ["f16", "float6", 16],
     "rounding": ["up", True],
+    "sparsity": [3, None, ["zeros"]],
     "partials": [16, True],
     "recompute": [3, None, ["sqrt"]],
     "replicas": [2.5, True, ["2"]],

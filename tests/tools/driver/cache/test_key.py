@@ -49,6 +49,7 @@ DECIDING = [
     ("passes", "decompose,nn", "passes"),
     ("precision", "float16", "passes"),
     ("rounding", "stochastic", "passes"),
+    ("sparsity", "zeros", "passes, sparsity"),
     ("load", replace(Extensions(), load=("net.onnx",)), "loaded"),
     ("partials", "float16", "passes"),
     ("constraints", "asked.json", "constraints"),
@@ -68,7 +69,7 @@ DECIDING = [
     ("beside", {}, "beside"),
     ("beside", {"w": (Home(block_layout((4,), (2,)), 8, 1),)}, "beside"),
 ]
-"""Another value of each option that decides the program, and the part that differs."""
+"""Another value of each option that decides the program, and the parts that differ."""
 
 NOT_DECIDING: dict[str, object] = {
     "example": {"x": np.ones((16, 256), np.float32)},
@@ -102,10 +103,10 @@ def test_a_pipeline_is_one_of_the_passes(folder: Path, field: str):
     assert {name for name in before if before[name] != after[name]} == {"passes"}
 
 
-@pytest.mark.parametrize(("field", "value", "part"), DECIDING)
-def test_each_option_is_a_part(folder: Path, field: str, value: object, part: str):
+@pytest.mark.parametrize(("field", "value", "parts"), DECIDING)
+def test_each_option_is_a_part(folder: Path, field: str, value: object, parts: str):
     Path("asked.json").write_text("{}")
-    assert changed(replace(PLAIN, **{field: value})) == {part}
+    assert changed(replace(PLAIN, **{field: value})) == {*parts.split(", ")}
 
 
 @pytest.mark.parametrize(("field", "part"), [("chips", "chips"), ("io_tiles", "io tiles")])
