@@ -264,7 +264,7 @@ def _with_parameters(ufunc: np.ufunc) -> Kernel:
 
     def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
         if is_floating(dtype) or all(float(p).is_integer() for p in parameters):
-            constants = [_constant(p, dtype) for p in parameters]
+            constants = [constant_in(dtype, p) for p in parameters]
             ufunc(*arrays, *constants, out=out, dtype=dtype, casting="unsafe")
         else:
             convert_into(ufunc(*(a.astype(np.float64) for a in arrays), *parameters), out)
@@ -272,7 +272,7 @@ def _with_parameters(ufunc: np.ufunc) -> Kernel:
     return kernel
 
 
-def _constant(parameter: float, dtype: np.dtype[Any]) -> np.generic:
+def constant_in(dtype: np.dtype[Any], parameter: float) -> np.generic:
     """A parameter in a dtype. For integers it must be whole, and wraps."""
     if is_floating(dtype):
         return dtype.type(parameter)
@@ -404,10 +404,22 @@ def _to_power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtyp
     elif p.is_integer():
         x = arrays[0].astype(dtype)
         # The power may exceed the range of the dtype. Modulo 2^64, it is right for every width.
-        whole = _inverse(x, int(p)) if p < 0 else np.power(x.astype(np.int64), np.int64(p))
+        whole = (
+            _inverse(x, int(p))
+            if p < 0
+            else np.power(x.astype(np.int64), np.int64(equal_exponent(int(p))))
+        )
         np.copyto(out, whole, casting="unsafe")
     else:
         convert_into(np.power(arrays[0].astype(np.float64), p), out)
+
+
+def equal_exponent(p: int) -> int:
+    """An exponent below 2^63 that gives the same powers of integers modulo 2^64.
+
+    From 64 on, the powers of even numbers are 0, and those of odd numbers repeat after 2^62.
+    """
+    return p if p < 64 else 64 + (p - 64) % (1 << 62)
 
 
 def _negate(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
@@ -485,7 +497,7 @@ def _leaky_relu(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dt
     if arrays[0] is not out:
         np.copyto(out, arrays[0], casting="unsafe")
     if is_floating(dtype) or parameters[0].is_integer():
-        alpha = _constant(parameters[0], dtype)
+        alpha = constant_in(dtype, parameters[0])
         np.multiply(out, alpha, out=out, where=negative)
     else:
         scaled = np.empty(out.shape, dtype)

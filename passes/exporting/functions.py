@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from math import ceil, floor, isfinite, isinf
 
 import numpy as np
 from xdsl.dialects.builtin import f64, i1
 from xdsl.ir import Attribute
 
-from ...backends.codelets.scalar import scalar_function
+from ...backends.codelets.scalar import constant_in, equal_exponent, scalar_function
 from ...backends.reference.gather import fill_value
 from ...dialects.dtypes import numpy_dtype
 from ...ir.refusals import Uncovered
@@ -60,10 +59,10 @@ def _logic(name: str) -> Expression:
 
 
 def constant(to: Algebra, value: float, like: Term) -> Term:
-    """A constant of a function in the type of an operand; the nearest one if it is out of range."""
-    if not like.is_float and isfinite(value) and value != int(value):
-        raise Uncovered(f"a constant {value} with elements {like.element}; need a whole number")
-    return to.like(fill_value(value, numpy_dtype(like.element)), like)
+    """A constant of a function in the type of an operand. A whole number wraps, as in nn."""
+    if like.is_float:
+        return to.like(value, like)
+    return to.like(int(constant_in(numpy_dtype(like.element), value)), like)
 
 
 def _parts(to: Algebra, given: Sequence[Term]) -> tuple[Term, Term, Term]:
@@ -136,7 +135,7 @@ def _square(to: Algebra, _: Sequence[float], given: Sequence[Term]) -> Term:
 
 def _leaky(to: Algebra, parameters: Sequence[float], given: Sequence[Term]) -> Term:
     (a,) = given
-    small = to.primitive("mul", a, constant(to, parameters[0], a))
+    small = apply(to, "scale", parameters, given)
     return to.select(to.compare("greater", a, to.like(0, a)), a, small)
 
 
@@ -145,9 +144,9 @@ def _clip(to: Algebra, parameters: Sequence[float], given: Sequence[Term]) -> Te
     low, high = parameters
     if not a.is_float:
         # The whole numbers between the limits.
-        low, high = (e if isinf(e) else float(r(e)) for e, r in ((low, ceil), (high, floor)))
-    least, most = (constant(to, each, a) for each in (low, high))
-    return to.primitive("min", to.primitive("max", a, least), most)
+        dtype = numpy_dtype(a.element)
+        low, high = (fill_value(float(each), dtype) for each in (np.ceil(low), np.floor(high)))
+    return to.primitive("min", to.primitive("max", a, to.like(low, a)), to.like(high, a))
 
 
 def _with_constant(name: str) -> Expression:
@@ -158,8 +157,7 @@ def _with_constant(name: str) -> Expression:
 
 
 def _scaled_product(to: Algebra, parameters: Sequence[float], given: Sequence[Term]) -> Term:
-    product = to.primitive("mul", *given)
-    return to.primitive("mul", product, constant(to, parameters[0], product))
+    return apply(to, "scale", parameters, [to.primitive("mul", *given)])
 
 
 def _whole_power(to: Algebra, a: Term, exponent: int) -> Term:
@@ -173,6 +171,7 @@ def _whole_power(to: Algebra, a: Term, exponent: int) -> Term:
         of_minus = one if exponent % 2 == 0 else minus
         return to.select(to.compare("equal", a, minus), of_minus, found)
     found: Term | None = None
+    exponent = equal_exponent(exponent)
     while exponent:
         if exponent % 2:
             found = a if found is None else to.primitive("mul", found, a)
@@ -306,7 +305,7 @@ EXPRESSIONS: Mapping[str, Expression] = {
 IN_FLOATS = frozenset((*(n for n in UNARY if n not in EXACT), "sigmoid", "softplus", *ROUNDINGS))
 """The functions that compute whole numbers in float64."""
 
-BY_PARAMETERS = ("scale", "shift", "leaky_relu", "power")
+BY_PARAMETERS = ("scale", "shift", "power")
 """The functions that do so where a parameter is no whole number."""
 
 OF_TRUTHS = (
@@ -332,7 +331,7 @@ def apply(to: Algebra, name: str, parameters: Sequence[float], given: Sequence[T
         raise Uncovered(f"function {name}; no other dialect has it")
     if all(each.is_truth for each in given) and name not in OF_TRUTHS:
         return _table(to, name, parameters, given)
-    fractions = name in BY_PARAMETERS and any(p != int(p) for p in parameters if isfinite(p))
+    fractions = name in BY_PARAMETERS and not all(float(p).is_integer() for p in parameters)
     if (name in IN_FLOATS or fractions) and not given[0].is_float:
         wide = [to.cast(given[0], f64), *given[1:]]
         return _as_whole(to, EXPRESSIONS[name](to, parameters, wide), given[0].element)

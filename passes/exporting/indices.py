@@ -11,7 +11,7 @@ from ..analysis.value_ranges import range_of
 
 
 def are_from_front(value: SSAValue) -> bool:
-    """Whether all elements of a tensor of indices are 0 or more for certain."""
+    """Whether it is certain that no element of a tensor of indices is negative."""
     if is_unsigned(numpy_dtype(nn.element_of(value))):
         return True
     op = value.op if isinstance(value, OpResult) else None

@@ -145,15 +145,14 @@ class Export(ThoroughConversion, Shapes):
         """
         if op.regions:
             return self.add(op, op.name.rpartition(".")[2]).results[0]
-        parts = op.name, op.operands, frozenset(op.properties.items()), op.results[0].type
+        assert not op.attributes, "two operations may differ in these"
+        parts = op.name, tuple(op.operands), frozenset(op.properties.items()), op.results[0].type
         key = self.block, *parts
-        found = self.emitted.get(key)
-        if found is None:
-            made = self.add(op, op.name.rpartition(".")[2]).results[0]
-            found = self.emitted[key] = made
-        else:
+        if key in self.emitted:
             op.erase()
-        return found
+        else:
+            self.emitted[key] = self.add(op, op.name.rpartition(".")[2]).results[0]
+        return self.emitted[key]
 
 
 def converted_structured(op: Operation, new: Export) -> None:

@@ -120,18 +120,20 @@ class ProgramExport(Export):
                 self.depth -= 1
 
     def changed_by(self, loop: control.RepeatOp) -> list[str]:
-        """The states that a loop changes, whose iterations are runs."""
+        """The states that a loop changes if its iterations are runs, else none."""
         if loop.runs is None:
             return []
-        if not self.entry:
-            raise Uncovered("a loop outside @main whose iterations are runs")
+        if not self.entry or self.depth != self.depth_of_run:
+            raise Uncovered("its iterations are runs, and it is outside @main or in a branch")
         stores = (op for op in loop.walk() if isinstance(op, nn.StoreOp))
         return list(dict.fromkeys(op.state.string_value() for op in stores))
 
     @contextmanager
     def iteration(self, names: Sequence[str], values: Sequence[SSAValue]) -> Generator[None]:
-        """Meanwhile, convert an iteration that begins with these values of states, in a nested
-        block."""
+        """Meanwhile, convert an iteration at whose beginning states have these values.
+
+        The iteration is a nested block.
+        """
         if not names:
             yield
             return

@@ -26,7 +26,7 @@ class Shown:
         axes: the index along each axis, a sum of multiples of loops; none is empty.
         offsets: what is added to each.
         element: the type of its elements in nn.
-        never_zero: whether no element is 0 for certain.
+        never_zero: whether it is certain that no element is 0.
     """
 
     value: SSAValue
@@ -186,7 +186,7 @@ class Shapes(ABC):
     def _taken(
         self, value: SSAValue, shape: Sequence[int], i: int, indices: NDArray[np.int64]
     ) -> SSAValue:
-        """The elements at these indices along an axis; a cut, if each is as far from the last."""
+        """The elements at these indices along an axis. They are cut out if the indices grow evenly."""
         steps = np.diff(indices)
         step = int(steps[0]) if len(steps) else 1
         made = list(shape)

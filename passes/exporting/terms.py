@@ -38,7 +38,7 @@ class Term:
 
     Attributes:
         element: its type in nn, which knows whether an integer has a sign.
-        never_zero: whether it is not 0 for certain.
+        never_zero: whether it is certain that it is not 0.
     """
 
     value: SSAValue
@@ -65,8 +65,8 @@ class Algebra(ABC):
     """Computes with numbers of another dialect.
 
     Attributes:
-        shifts_all_out: whether a shift by a number that is negative or too large moves all bits
-            out; otherwise nothing is known of its result.
+        shifts_all_out: whether a shift by too large or by a negative number moves all bits out;
+            otherwise its result is undefined.
     """
 
     shifts_all_out = False

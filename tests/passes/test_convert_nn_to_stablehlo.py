@@ -233,3 +233,17 @@ def test_what_is_not_covered_is_named_with_its_place():
     module = parse_module(OUTSIDE, context, "net.mlir")
     with pytest.raises(InputError, match=r"net.mlir:5:5: nn.load: a state is loaded"):
         ConvertNnToStablehlo().apply(context, module)
+
+
+def test_a_loop_of_runs_in_a_branch_is_refused():
+    inside = STEPS[STEPS.index("    %0 = control.repeat") : STEPS.index("    func.return")]
+    text = (
+        STEPS[: STEPS.index("    %0 = control.repeat")].replace("%x:", "%c: tensor<i1>, %x:")
+        + "%b = control.if %c : tensor<i1> -> (tensor<2xf32>) {\n"
+        + inside
+        + "control.yield %0 : tensor<2xf32>\n} else {\ncontrol.yield %x : tensor<2xf32>\n}\n"
+        + "func.return %b : tensor<2xf32>\n}\n}"
+    )
+    context = new_context()
+    with pytest.raises(InputError, match="control.repeat: its iterations are runs, and"):
+        ConvertNnToStablehlo().apply(context, parse_module(text, context, "net.mlir"))
