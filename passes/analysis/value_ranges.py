@@ -1,7 +1,6 @@
 """The least and the largest number that a value of integers can be, where that is easy to see.
 
-The index of a row that a loop reads is its iteration number, more often than not, and so needs no
-limits.
+The index of a row that a loop reads is often its iteration number, and so needs no limits.
 """
 
 from __future__ import annotations
@@ -20,13 +19,10 @@ from ...ir.support.number_kinds import is_whole, whole_limits
 Range = tuple[int, int]
 
 DEEPEST = 8
-"""The most operations that are looked through."""
+"""The most operations, one behind the other, that are looked through."""
 
-_SAME = (nn.ReshapeOp, nn.ExpandOp, nn.SliceOp, nn.TransposeOp, nn.GatherOp, nn.CastOp)
+_FIRST = (nn.ReshapeOp, nn.ExpandOp, nn.SliceOp, nn.TransposeOp, nn.GatherOp, nn.CastOp)
 """Operations whose numbers are numbers of their first operand."""
-
-_ALL = (nn.ConcatOp,)
-"""Operations whose numbers are numbers of any of their operands."""
 
 _OF_TWO: Mapping[type[Operation], Callable[[int, int], int]] = {
     nn.AddOp: add,
@@ -39,55 +35,77 @@ _OF_TWO: Mapping[type[Operation], Callable[[int, int], int]] = {
 
 
 def range_of(
-    value: SSAValue, known: Mapping[SSAValue, Range] = MappingProxyType({}), deepest: int = DEEPEST
+    value: SSAValue, known: Mapping[SSAValue, Range] = MappingProxyType({})
 ) -> Range | None:
     """The least and the largest number of a value of nn; None if that is not known.
 
     Args:
         known: the ranges of values that are no results of operations.
+    """
+    return _range(value, DEEPEST, known, {})
+
+
+def _range(
+    value: SSAValue,
+    deepest: int,
+    known: Mapping[SSAValue, Range],
+    seen: dict[tuple[SSAValue, int], Range | None],
+) -> Range | None:
+    """The range of a value.
+
+    Args:
         deepest: the most operations that are looked through.
+        seen: the ranges found so far, also by how deep they were looked for. Without them, the
+            time would double with each operation that reads a value twice.
     """
     if value in known:
         return known[value]
+    if not deepest:
+        return None
+    if (value, deepest) not in seen:
+        seen[value, deepest] = _range_of_result(
+            value, lambda each: _range(each, deepest - 1, known, seen)
+        )
+    return seen[value, deepest]
+
+
+def _range_of_result(value: SSAValue, of: Callable[[SSAValue], Range | None]) -> Range | None:
+    """The range of the result of an operation, from the ranges of what it reads."""
     dtype = numpy_dtype(nn.element_of(value))
-    if not deepest or not isinstance(value, OpResult) or not is_whole(dtype):
+    if not isinstance(value, OpResult) or not is_whole(dtype):
         return None
     op = value.op
     if isinstance(op, nn.ConstantOp):
         array = op.value.array
         return (int(array.min()), int(array.max())) if array.size else None
-    limits = whole_limits(dtype)
     if isinstance(op, nn.IotaOp):
         return op.limits
-    if not isinstance(op, (*_SAME, *_OF_TWO, *_ALL)):
+    function = _OF_TWO.get(type(op))
+    if function is None and not isinstance(op, (*_FIRST, nn.ConcatOp)):
         return None
-    given = list(op.operands) if isinstance(op, _ALL) else list(op.operands)[: _read_by(op)]
+    limits = whole_limits(dtype)
     ends: list[Range] = []
-    for each in given:
-        found = range_of(each, known, deepest - 1)
+    for each in op.operands[:1] if isinstance(op, _FIRST) else op.operands:
+        found = of(each)
         if found is None and isinstance(op, nn.MaxOp | nn.MinOp):
             found = limits.min, limits.max
         if found is None:
             return None
         ends.append(found)
-    function = _OF_TWO.get(type(op))
-    numbers = [n for pair in ends for n in pair]
-    if function is not None:
+    if function is None:
+        numbers = [n for pair in ends for n in pair]
+    else:
         numbers = [function(*pair) for pair in product(*ends)]
     # What would wrap is not known.
     inside = limits.min <= min(numbers) and max(numbers) <= limits.max
     return (min(numbers), max(numbers)) if inside else None
 
 
-def _read_by(op: Operation) -> int:
-    """How many operands' numbers an operation computes with."""
-    return 1 if isinstance(op, _SAME) else 2
-
-
 def never_zero(value: SSAValue) -> bool:
-    """Whether no element of a tensor of whole numbers is 0 for certain.
+    """Whether it is certain that no element of a tensor of whole numbers is 0.
 
-    So is a number, or another one where it is 0: the guard that a division by 0 needs.
+    Its range may say so. Otherwise it may be what guards a division: a choice of a number, or of
+    another one where that number is 0.
     """
     if not is_whole(numpy_dtype(nn.element_of(value))):
         return False
