@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from ..dialects.levels import EXCHANGE, LEVELS, NN, PARTITION, STABLEHLO, TILE
+from ..dialects.levels import EXCHANGE, LEVELS, NN, PARTITION, STABLEHLO, TILE, level_of
+from ..dialects.mlir import MLIR, has_mlir
 from ..ir.level import Level
 from ..ir.pass_levels import level_after
 from ..ir.pass_manager import PassEntry, parse_specs, unknown_pass
 from ..ir.support.errors import InputError
 from ..ir.support.user_entries import add_entry
-from ..ir.upstream import ModulePass
+from ..ir.upstream import ModuleOp, ModulePass
 
 PASSES: dict[str, str] = {
     "decompose": "abele.passes.decompose:Decompose",
@@ -85,9 +86,19 @@ DOWN: dict[Level, tuple[str, ...]] = {
 }
 """The passes of abele's pipeline that end at each of abele's levels, from the level above."""
 
-FROM_SOURCES: dict[Level, tuple[str, ...]] = {STABLEHLO: ("convert-stablehlo-to-nn",)}
+FROM_SOURCES: dict[Level, tuple[str, ...]] = {
+    STABLEHLO: ("convert-stablehlo-to-nn",),
+    MLIR: ("convert-linalg-to-nn",),
+}
 """The passes that lead from each level above nn to nn. The default pipeline begins with them if a
-program was read at such a level."""
+program is at such a level."""
+
+
+def source_of(module: ModuleOp) -> Level | None:
+    """The level above nn at which a module is; None if it is at nn or below."""
+    level = MLIR if has_mlir(module) else level_of(module)
+    return level if level in FROM_SOURCES else None
+
 
 STAGE: dict[str, Level] = {
     name.partition("{")[0]: level for level, passes in DOWN.items() for name in passes
@@ -221,6 +232,9 @@ def expand(
             before = reached.get(each.name, before)
             continue
         level = named[each.name]
+        if before in FROM_SOURCES:
+            names += FROM_SOURCES[before]
+            before = NN
         passes = passes_to(level, before or levels[max(levels.index(level) - 1, 0)])
         if each.parameters:
             raise InputError(
@@ -255,6 +269,7 @@ def last_level(spec: str, levels: Sequence[Level] = LEVELS) -> Level | None:
 def _reached(levels: Sequence[Level]) -> dict[str, Level]:
     """The level that a pipeline reaches with each level's name, and with the last pass of each."""
     found = {level.name: level for level in levels}
+    found |= {passes[-1]: NN for passes in FROM_SOURCES.values()}
     for table in (DOWN, passes_down(levels)):
         for level, passes in table.items():
             found[passes[-1].partition("{")[0]] = level

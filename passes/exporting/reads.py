@@ -186,7 +186,7 @@ class Shapes(ABC):
     def _taken(
         self, value: SSAValue, shape: Sequence[int], i: int, indices: NDArray[np.int64]
     ) -> SSAValue:
-        """The elements at these indices along an axis. They are cut out if the indices grow evenly."""
+        """The elements at these indices along an axis: a cut where the indices grow evenly."""
         steps = np.diff(indices)
         step = int(steps[0]) if len(steps) else 1
         made = list(shape)

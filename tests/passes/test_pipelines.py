@@ -9,6 +9,7 @@ from abele.ir.pass_manager import parse_pipeline
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.pipelines import (
     DOWN,
+    FROM_SOURCES,
     PASSES,
     expand,
     level_after_all,
@@ -32,6 +33,15 @@ def test_a_level_stands_for_the_passes_that_end_there():
     assert expand("nn,mine{a=1},partition", "tiny:5", ["mine"]) == f"{nn},mine{{a=1}},{planned}"
     assert expand("", "tiny") == ""
     assert expand("decompose", "tiny") == "decompose"
+
+
+@pytest.mark.parametrize("source", FROM_SOURCES)
+def test_from_above_nn_the_passes_that_lead_to_nn_come_first(source: Level):
+    (way,) = FROM_SOURCES[source]
+    assert expand("nn", "tiny", start=source) == f"{way},{expand('nn', 'tiny')}"
+    assert expand("cse,nn", "tiny", ["cse"], start=source) == f"cse,{way},{expand('nn', 'tiny')}"
+    named = f"{way},nn,partition"
+    assert expand(named, "tiny", start=source) == f"{way},{expand('nn,partition', 'tiny')}"
 
 
 def test_the_default_pipeline_goes_through_every_level():

@@ -730,6 +730,24 @@ def test_opt_prints_a_tree(negate: Path, tmp_path: Path):
     refused(tmp_path, "opt", negate, "--print-ir-tree-dir", negate, says="cannot be written")
 
 
+ADDED = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %1 = SUM : tensor<4xf32>
+  func.return %1 : tensor<4xf32>
+}"""
+
+
+def test_opt_begins_at_the_level_of_each_part():
+    sums = (
+        "arith.addf %x, %x :",
+        '"stablehlo.add"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) ->',
+        "nn.add %x, %x : (tensor<4xf32>, tensor<4xf32>) ->",
+    )
+    text = "\n// -----\n".join(ADDED.replace("SUM :", each) for each in sums)
+    result = opt("--split-input-file", "-p", "nn", text=text)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.count("= nn.add %x, %x") == 3
+
+
 def test_opt_dumps_each_part_into_a_folder_of_its_own(tmp_path: Path):
     text = f"{NEGATE}\n// -----\n{NEGATE}"
     dump = tmp_path / "dump"

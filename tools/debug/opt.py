@@ -23,8 +23,9 @@ from ...ir.support.errors import InputError
 from ...ir.support.whole_file import check_folder, whole_file
 from ...ir.text import BLOBS, blobs_of, parse_module
 from ...ir.text_version import with_version
-from ...ir.upstream import ModuleOp, ModulePass, VerifyException
+from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
+from ...passes.pipelines import source_of
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.verifiers import verifiers
@@ -110,7 +111,8 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
             builtin.module(...) around it is removed.
     """
     target = resolve_target(options.target).spelling() if options.target else ""
-    passes = extensions.pipeline(_inner(spec), target)
+    # Before the file is read: a pipeline may be bad whatever the module.
+    extensions.pipeline(_inner(spec), target)
     if options.dump is not None or options.tree is not None:
         # As for the instruments of a dump.
         from ...ir.support.whole_folder import check_whole_folder  # noqa: PLC0415
@@ -140,7 +142,16 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     parts = list(_parts(text)) if options.split else [text]
     with _folders(options) as written:
         runs = [
-            _Run(part, name, passes, context, written, extensions, f"part-{number}" * options.split)
+            _Run(
+                part,
+                name,
+                spec,
+                target,
+                context,
+                written,
+                extensions,
+                f"part-{number}" * options.split,
+            )
             for number, part in enumerate(parts, start=1)
         ]
         if options.expected:
@@ -251,12 +262,15 @@ class _Run:
     """A run of the passes on one part of the input.
 
     Attributes:
+        spec: the pipeline.
+        target: a spelling of the target for level names in it.
         folder: its subfolder of all output folders.
     """
 
     text: bytes
     name: str
-    passes: tuple[ModulePass, ...]
+    spec: str
+    target: str
     context: AbeleContext
     written: _Written
     extensions: Extensions
@@ -272,10 +286,11 @@ class _Run:
             raise InputError(
                 message if self.name in message else f"{self.name}: {message}"
             ) from None
+        passes = self.extensions.pipeline(_inner(self.spec), self.target, source_of(module))
         timing, statistics = Timing(), Statistics()
         asked = [timing] * self.written.given.timing + [statistics] * self.written.given.statistics
         instruments = [*self._outer(), *reversed(asked)]
-        PassManager(self.passes, tuple(instruments)).run(self.context, module)
+        PassManager(passes, tuple(instruments)).run(self.context, module)
         return Optimised(module, "\n".join(each.table() for each in asked))
 
     def with_error(self) -> Optimised:

@@ -11,7 +11,7 @@ from ...ir.pass_manager import load_pass
 from ...ir.pass_options import PassOption, pass_options
 from ...ir.rules.bound_rule import BoundRule
 from ...ir.upstream import ModulePass
-from ...passes.pipelines import DOWN, PASSES
+from ...passes.pipelines import DOWN, FROM_SOURCES, PASSES
 from .documents import Document, document
 from .markdown import code, link, page, plain, prose, table
 
@@ -41,6 +41,8 @@ def passes_page(rules: Mapping[str, Sequence[BoundRule]]) -> str:
         "## The default pipeline",
         "In a pipeline, a level stands for the passes that lead there:",
         ways,
+        "From a level above nn, the passes that lead to nn come first: "
+        f"{' or '.join(_entry(each) for names in FROM_SOURCES.values() for each in names)}.",
         "## All passes",
         table(("pass", "meaning", "from", "to"), map(_row, PASSES)),
         *(_section(name, rules) for name in PASSES),
