@@ -1,7 +1,7 @@
 """Runs the pages about bringing models from frameworks.
 
 Python blocks run where the framework is installed. Elsewhere, the files in `porting` stand for what
-they write, and only commands run.
+they write, only commands run, and the test then counts as skipped.
 
 `text.onnx` is what skl2onnx writes for `make_pipeline(TfidfVectorizer(), LogisticRegression())`.
 """
@@ -59,8 +59,9 @@ DATA = {
 """The arrays that Python blocks write."""
 
 
-def is_installed(page: str) -> bool:
-    return all(find_spec(each) is not None for each in NEEDED[page])
+def missing(page: str) -> list[str]:
+    """The packages of a page that are not installed."""
+    return [each for each in NEEDED[page] if find_spec(each) is None]
 
 
 def test_every_page_is_read():
@@ -75,9 +76,11 @@ def test_the_page_runs_as_it_stands(page: str, tmp_path: Path):
         shutil.copy(path, tmp_path)
     for name, arrays in DATA[page].items():
         np.savez(tmp_path / name, **arrays)
-    whole = is_installed(page)
+    missed = missing(page)
     with reading(tmp_path) as reader:
         for block in blocks_of(PAGES / f"{page}.md"):
             is_shell = block.kind == "text"
-            if not is_shell and (whole or block.kind != "python"):
+            if not is_shell and (not missed or block.kind != "python"):
                 reader.read(block)
+    if missed:
+        pytest.skip(f"only commands ran: {', '.join(missed)} not installed")
