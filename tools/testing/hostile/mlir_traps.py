@@ -27,7 +27,7 @@ MAIN = Template(
     '"builtin.module"() ({\n$before'
     '"func.func"() <{function_type = (tensor<4xf32>) -> ($type), sym_name = "main"}> ({\n'
     '^bb0(%x: tensor<4xf32>):\n$body\n"func.return"($result) : ($type) -> ()\n'
-    "}) : () -> ()\n}) : () -> ()\n$after"
+    "}) : () -> ()\n}) : () -> ()\n"
 )
 """A program whose function gets a row of four numbers."""
 
@@ -44,7 +44,7 @@ ZERO = '%z = "stablehlo.constant"() <{value = dense<0.0> : tensor<f32>}> : () ->
 
 def program(body: str, type: str = ROW, result: str = "%r", before: str = "") -> str:
     """The text of a program, without the dialect's other functions."""
-    return MAIN.substitute(body=body, type=type, result=result, before=before, after="")
+    return MAIN.substitute(body=body, type=type, result=result, before=before)
 
 
 STABLEHLO_SIZES: tuple[tuple[str, str], ...] = (
@@ -64,7 +64,7 @@ STABLEHLO_SIZES: tuple[tuple[str, str], ...] = (
     ),
     (
         f'{ZERO}%r = "stablehlo.pad"(%x, %z) <{{edge_padding_low = array<i64: $n>, '
-        "edge_padding_high = array<i64: $m>, interior_padding = array<i64: $k>}> "
+        "edge_padding_high = array<i64: 0>, interior_padding = array<i64: $m>}> "
         ": (tensor<4xf32>, tensor<f32>) -> tensor<${k}xf32>",
         "tensor<${k}xf32>",
     ),
@@ -83,8 +83,9 @@ STABLEHLO_SIZES: tuple[tuple[str, str], ...] = (
         ROW,
     ),
     (
-        f'{ZERO}%r = "stablehlo.reduce"(%x, %z) <{{dimensions = array<i64: $n, $m>}}> '
-        f"{COMBINER} : (tensor<4xf32>, tensor<f32>) -> tensor<f32>",
+        f'{ZERO}%y = "stablehlo.reshape"(%x) : (tensor<4xf32>) -> tensor<1x4xf32>\n'
+        '%r = "stablehlo.reduce"(%y, %z) <{dimensions = array<i64: $n, $m>}> '
+        f"{COMBINER} : (tensor<1x4xf32>, tensor<f32>) -> tensor<f32>",
         "tensor<f32>",
     ),
     (
@@ -114,10 +115,10 @@ STABLEHLO_SIZES: tuple[tuple[str, str], ...] = (
         '%i = "stablehlo.constant"() <{value = dense<$n> : tensor<2x1xi64>}> '
         ": () -> tensor<2x1xi64>\n"
         '%r = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<'
-        "offset_dims = [$m], collapsed_slice_dims = [0], start_index_map = [$k], "
+        "offset_dims = [$m], start_index_map = [$k], "
         "index_vector_dim = 1>, slice_sizes = array<i64: $n>}> "
-        ": (tensor<4xf32>, tensor<2x1xi64>) -> tensor<2xf32>",
-        "tensor<2xf32>",
+        ": (tensor<4xf32>, tensor<2x1xi64>) -> tensor<2x${n}xf32>",
+        "tensor<2x${n}xf32>",
     ),
     (
         '%i = "stablehlo.constant"() <{value = dense<$n> : tensor<i64>}> : () -> tensor<i64>\n'
@@ -126,9 +127,12 @@ STABLEHLO_SIZES: tuple[tuple[str, str], ...] = (
         "tensor<${m}xf32>",
     ),
     (
-        '%r:2 = "stablehlo.rng_bit_generator"(%i) <{rng_algorithm = '
+        '%i = "stablehlo.constant"() <{value = dense<$m> : tensor<2xui64>}> '
+        ": () -> tensor<2xui64>\n"
+        '%g:2 = "stablehlo.rng_bit_generator"(%i) <{rng_algorithm = '
         "#stablehlo<rng_algorithm THREE_FRY>}> : (tensor<2xui64>) "
-        "-> (tensor<2xui64>, tensor<${n}xui32>)",
+        "-> (tensor<2xui64>, tensor<${n}xui32>)\n"
+        '%r = "stablehlo.reshape"(%g#1) : (tensor<${n}xui32>) -> tensor<${n}xui32>',
         "tensor<${n}xui32>",
     ),
     (
@@ -167,16 +171,18 @@ LINALG_SIZES: tuple[tuple[str, str], ...] = (
     ),
     (
         "%r = linalg.generic {indexing_maps = [affine_map<(i) -> (i * $n + $m)>, "
-        'affine_map<(i) -> (i floordiv $k)>], iterator_types = ["parallel"]} '
+        'affine_map<(i) -> (i)>], iterator_types = ["parallel"]} '
         "ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) {\n^bb0(%a: f32, %b: f32):\n"
         "linalg.yield %a : f32\n} -> tensor<4xf32>",
         ROW,
     ),
     (
-        "%r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i mod $n)>, "
+        "%r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i ceildiv $n)>, "
+        "affine_map<(i, j) -> (i floordiv $m)>, affine_map<(i, j) -> (i)>, "
         'affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]} '
-        "ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) {\n^bb0(%a: f32, %b: f32):\n"
-        "%s = arith.addf %a, %b : f32\nlinalg.yield %s : f32\n} -> tensor<4xf32>",
+        "ins(%x, %x, %x : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) "
+        "outs(%x : tensor<4xf32>) {\n^bb0(%a: f32, %b: f32, %c: f32, %d: f32):\n"
+        "%s = arith.addf %a, %d : f32\nlinalg.yield %s : f32\n} -> tensor<4xf32>",
         ROW,
     ),
     (
