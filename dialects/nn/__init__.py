@@ -27,6 +27,7 @@ from .base import (
     values_of,
     wide_element,
 )
+from .bits import leading_zeros, ones_counted, trailing_zeros
 from .block_matmul import BlockMatMulOp
 from .chain import ChainableOp, can_chain
 from .composite import (
@@ -183,18 +184,21 @@ __all__ = [
     "integers",
     "is_group",
     "join",
+    "kept_narrow",
+    "leading_zeros",
     "least_scale",
+    "made_wide",
     "number",
     "number_of",
     "number_of_group",
+    "ones_counted",
     "pooled_size",
-    "kept_narrow",
-    "made_wide",
     "quartered",
     "shape_of",
     "stage_of",
     "tensor",
     "tensor_of",
+    "trailing_zeros",
     "values_of",
     "wide_element",
     "window_reach",

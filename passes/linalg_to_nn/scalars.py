@@ -19,8 +19,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import nn
 from ...dialects.dense import array_of_dense
+from ...dialects.dtypes import numpy_dtype
 from ...ir.blob import repeated_element
 from ...ir.refusals import Uncovered
+from ...ir.support.number_kinds import bit_width
 from .conversion import ToNn, element_in_nn, type_in_nn
 from .scope import Operand, Read, Scope
 
@@ -352,71 +354,26 @@ def _angle(scope: Scope, op: Operation, given: Sequence[Operand]) -> Operand:
     """atan2, in float32 for narrower floats."""
     element = result_element(op)
     wide = [scope.cast(each, nn.wide_element(element)) for each in given]
-    new = scope.new
-
-    def number(value: float, like: SSAValue) -> SSAValue:
-        return new.number(value, nn.element_of(like))
-
-    def made(pair: Sequence[SSAValue]) -> SSAValue:
-        y, x = pair
-        return nn.angle(y, x, new.emit, number)
-
-    return scope.cast(scope.together(wide, made), element)
+    return scope.cast(scope.built(nn.angle, wide), element)
 
 
 def _cube_root(scope: Scope, op: Operation, given: Sequence[Operand]) -> Operand:
     (x,) = given
     size = scope.apply("power", scope.apply("abs", x), parameters=(1 / 3,))
-    negative = scope.apply("less", x, scope.like(0.0, x))
-    return scope.apply("select", negative, scope.apply("neg", size), size)
+    return _copied_sign(scope, op, (size, x))
 
 
-def _set_bits(scope: Scope, x: Operand) -> Read:
-    """The number of bits that are set in integers without a sign.
-
-    Neighbouring bits are added, then neighbouring sums of two bits, and so on.
-    """
-    width = cast("IntegerType", scope.element(x)).width.data
-    found, step = scope.read(x), 1
-    while step < width:
-        # Every other group of `step` bits.
-        mask = scope.like(sum(((1 << step) - 1) << at for at in range(0, width, 2 * step)), x)
-        upper = scope.apply("shift_right", found, scope.like(step, x))
-        found = scope.apply(
-            "add", scope.apply("bitwise_and", found, mask), scope.apply("bitwise_and", upper, mask)
-        )
-        step *= 2
-    return found
-
-
-def _counted(bits: Callable[[Scope, Operand], Operand]) -> Scalar:
-    """How many bits are set in bits that follow from an integer."""
+def _counted(count: Callable[..., SSAValue]) -> Scalar:
+    """A count of the bits of integers."""
 
     def make(scope: Scope, op: Operation, given: Sequence[Operand]) -> Operand:
         element = result_element(op)
-        if element == i1:
-            raise Uncovered("bits of truth values")
-        x = scope.bits(given[0], unsigned(element))
-        return scope.bits(_set_bits(scope, bits(scope, x)), element)
+        if bit_width(numpy_dtype(element)) < 8:
+            raise Uncovered(f"bits of {element}; need integers of 8 bits or more")
+        bits = scope.bits(given[0], unsigned(element))
+        return scope.bits(scope.built(count, [bits]), element)
 
     return make
-
-
-def _above(scope: Scope, x: Operand) -> Operand:
-    """Bits that are set above the highest one of a number."""
-    width = cast("IntegerType", scope.element(x)).width.data
-    step = 1
-    while step < width:
-        # Every bit below the highest that is set becomes set.
-        lower = scope.apply("shift_right", x, scope.like(step, x))
-        x, step = scope.apply("bitwise_or", x, lower), step * 2
-    return scope.apply("bitwise_not", x)
-
-
-def _below(scope: Scope, x: Operand) -> Operand:
-    """Bits that are set below the lowest one of a number."""
-    less = scope.apply("sub", x, scope.like(1, x))
-    return scope.apply("bitwise_and", less, scope.apply("bitwise_not", x))
 
 
 SCALARS: Mapping[type[Operation], Scalar] = {
@@ -498,9 +455,9 @@ SCALARS: Mapping[type[Operation], Scalar] = {
     math.CopySignOp: _copied_sign,
     math.Atan2Op: _angle,
     math.CbrtOp: _cube_root,
-    math.CtPopOp: _counted(lambda scope, x: x),
-    math.CountLeadingZerosOp: _counted(_above),
-    math.CountTrailingZerosOp: _counted(_below),
+    math.CtPopOp: _counted(nn.ones_counted),
+    math.CountLeadingZerosOp: _counted(nn.leading_zeros),
+    math.CountTrailingZerosOp: _counted(nn.trailing_zeros),
 }
 """What each operation of arith and math computes."""
 

@@ -141,12 +141,20 @@ class Scope:
         )
         return Read(self.new.emit(made), tuple(_along(dims)))
 
-    def together(
-        self, operands: Sequence[Operand], make: Callable[[Sequence[SSAValue]], SSAValue]
-    ) -> Read:
-        """What operations of nn make of tensors with an axis for each loop that is read."""
-        dims = self._used(operands)
-        return Read(make([self.arranged(each, dims) for each in operands]), tuple(_along(dims)))
+    def built(self, build: Callable[..., SSAValue], operands: Sequence[Operand]) -> Read:
+        """What operations of nn make of tensors with an axis for each loop that is read.
+
+        Args:
+            build: takes the tensors, what adds an operation, and what returns a constant of the
+                element type of a value.
+        """
+        dims, new = self._used(operands), self.new
+
+        def number(value: float, like: SSAValue) -> SSAValue:
+            return new.number(value, nn.element_of(like))
+
+        tensors = [self.arranged(each, dims) for each in operands]
+        return Read(build(*tensors, new.emit, number), tuple(_along(dims)))
 
     def cast(self, operand: Operand, element: Attribute) -> Operand:
         """What is read as another element type."""

@@ -64,26 +64,11 @@ def in_byte(new: ToNn, value: SSAValue) -> SSAValue:
 
 
 def ones_counted(new: ToNn, value: SSAValue) -> SSAValue:
-    """The number of bits of each integer that are set.
-
-    Neighbouring bits are added, then neighbouring sums of two bits, and so on.
-    """
+    """The number of bits of each integer that are set."""
     element, width = nn.element_of(value), _width(value)
     if width < BYTE:
         return new.cast(ones_counted(new, in_byte(new, value)), element)
-    found = new.bits(value, unsigned(width))
-    step = 1
-    while step < width:
-        # Every other group of `step` bits.
-        mask = sum(((1 << step) - 1) << at for at in range(0, width, 2 * step))
-        chosen = new.number(mask, found)
-        upper = new.add(nn.ShiftRightOp(found, new.number(step, found)))
-        found = new.add(
-            nn.AddOp(
-                new.add(nn.BitwiseAndOp(found, chosen)), new.add(nn.BitwiseAndOp(upper, chosen))
-            )
-        )
-        step *= 2
+    found = nn.ones_counted(new.bits(value, unsigned(width)), new.add, new.number)
     return new.bits(found, element)
 
 
@@ -94,14 +79,8 @@ def zeros_counted(new: ToNn, value: SSAValue) -> SSAValue:
         zeros = zeros_counted(new, in_byte(new, value))
         more = new.number(BYTE - width, zeros)
         return new.cast(new.add(nn.SubOp(zeros, more)), element)
-    found = new.bits(value, unsigned(width))
-    step = 1
-    # Every bit below the highest that is set becomes set.
-    while step < width:
-        lower = new.add(nn.ShiftRightOp(found, new.number(step, found)))
-        found = new.add(nn.BitwiseOrOp(found, lower))
-        step *= 2
-    return new.bits(ones_counted(new, new.add(nn.BitwiseNotOp(found))), element)
+    found = nn.leading_zeros(new.bits(value, unsigned(width)), new.add, new.number)
+    return new.bits(found, element)
 
 
 def bits_as(new: ToNn, value: SSAValue, element: Attribute) -> SSAValue:
