@@ -41,8 +41,9 @@ def calls_of(functions: Mapping[str, FuncOp]) -> dict[str, Calls]:
 
 
 def check_nested_calls(module: ModuleOp, root: str, place: str) -> None:
-    """Raise InputError if calls are nested deeper than a run allows. It would refuse them too, but
-    only after all passes.
+    """Raise InputError if calls are nested deeper than a run allows.
+
+    A run would refuse them too, but only after all passes.
 
     Args:
         root: the function in which a run begins.

@@ -360,7 +360,7 @@ def _table(to: Algebra, name: str, parameters: Sequence[float], given: Sequence[
 
 
 def _chosen(to: Algebra, values: Sequence[bool], given: Sequence[Term]) -> Term:
-    """One of 2^n values, whose number n truth values say."""
+    """The one of 2^n values whose index is n truth values, read as binary digits."""
     if len(set(values)) == 1:
         return to.number(values[0], i1)
     half = len(values) // 2

@@ -48,7 +48,7 @@ def running(new: Export, value: SSAValue, element: Attribute, axis: int, along: 
 def ordered(new: Export, value: SSAValue, element: Attribute, axis: int, along: Along) -> SSAValue:
     """A sort along an axis: the elements, or their indices as i32.
 
-    An element goes to the number of those that come before it. So all pairs are compared: n
+    The place of an element is the number of those that come before it. So all pairs are compared: n
     elements take n * n comparisons.
     """
     shape = _shape(value)

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from ....dialects import nn
 from ..building import Value
 from ..onnx.ops_normalise import normalised
-from .symbol_node import Importer, MxNode
+from .symbol_node import CHANNELS_FIRST, Importer, MxNode
 
 
 def _rank(node: MxNode) -> int:
@@ -23,9 +23,8 @@ def _rank(node: MxNode) -> int:
     return rank
 
 
-CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
-"""The layouts by the number of spatial axes."""
+"""The layouts whose last axis has the channels, by the number of spatial axes."""
 
 
 def _is_last(node: MxNode, rank: int) -> bool:

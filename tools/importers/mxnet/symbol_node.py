@@ -36,7 +36,10 @@ MOST_LIST = 32
 IGNORED = frozenset({"workspace", "cudnn_tune", "cudnn_off", "num_args", "layout", "out_grad"})
 """Attributes of operators that do not change what is computed; layout is checked."""
 
-LAYOUTS = ("", "None", "NCW", "NCHW", "NCDHW")
+CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+"""The layouts whose second axis has the channels, by the number of spatial axes."""
+
+LAYOUTS = ("", "None", *CHANNELS_FIRST.values())
 
 TRUTH = {"True": True, "true": True, "1": True, "False": False, "false": False, "0": False}
 

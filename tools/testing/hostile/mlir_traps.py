@@ -388,7 +388,7 @@ FILES = ("../../../../etc/passwd", "/dev/zero", "/proc/self/mem", "\\00", "x" * 
 
 
 def _locations(random: np.random.Generator) -> tuple[str, str]:
-    """Locations that say each other, that are nested, or that double at each step."""
+    """Locations that refer to each other, that are nested, or that double at each step."""
     depth = _depth(random)
     file = FILES[int(random.integers(len(FILES)))]
     ways = {
