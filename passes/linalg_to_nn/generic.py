@@ -264,9 +264,23 @@ class _Body:
         return "identity", [self.operand(value)]
 
     def operand(self, value: SSAValue) -> Operand:
-        """A value of the body."""
-        if value not in self.made:
-            self.made[value] = self._operand(value)
+        """A value of the body.
+
+        What it is computed from is made before it, without recursion: a body may be long.
+        """
+        waiting, begun = [value], set[SSAValue]()
+        while waiting:
+            last = waiting.pop()
+            if last in self.made:
+                continue
+            if last in begun:
+                self.made[last] = self._operand(last)
+            else:
+                begun.add(last)
+                op = last.owner
+                is_computed = isinstance(op, Operation) and type(op) in SCALARS
+                inside = is_computed and op.parent is self.loops.body
+                waiting += [last, *(reversed(op.operands) if inside else ())]
         return self.made[value]
 
     def _operand(self, value: SSAValue) -> Operand:

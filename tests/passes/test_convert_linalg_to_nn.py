@@ -456,6 +456,21 @@ def test_numbers_that_nothing_has_are_refused(body: str, why: str):
         run(text, np.zeros(4, F32))
 
 
+def test_a_body_may_be_long():
+    lines = "".join(f"%s{i + 1} = arith.addf %s{i}, %a : f32\n" for i in range(1500))
+    body = f"""
+    %r0 = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}} ins(%0 : tensor<4xf32>) outs(%0 : tensor<4xf32>) {{
+    ^bb0(%a: f32, %o: f32):
+      %s0 = arith.addf %a, %a : f32
+      {lines}
+      linalg.yield %s1500 : f32
+    }} -> tensor<4xf32>"""
+    x = np.arange(4, dtype=F32)
+    (found,) = run(function(["tensor<4xf32>"], ["tensor<4xf32>"], body), x)
+    np.testing.assert_array_equal(found, 1502 * x)
+
+
 def test_an_operation_that_xdsl_does_not_check_is_refused():
     context = new_context()
     body = """
