@@ -277,10 +277,12 @@ class _Body:
                 self.made[last] = self._operand(last)
             else:
                 begun.add(last)
+                waiting.append(last)
                 op = last.owner
-                is_computed = isinstance(op, Operation) and type(op) in SCALARS
-                inside = is_computed and op.parent is self.loops.body
-                waiting += [last, *(reversed(op.operands) if inside else ())]
+                if not isinstance(op, Operation) or type(op) not in SCALARS:
+                    continue
+                if op.parent is self.loops.body:
+                    waiting += reversed(op.operands)
         return self.made[value]
 
     def _operand(self, value: SSAValue) -> Operand:

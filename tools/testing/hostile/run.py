@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
@@ -230,7 +231,9 @@ def _outcomes(
         for each in waiting:
             if each.outcomes is None:
                 each.running.kill()
-                each.running.finish()
+                # An interrupt may come after the child has ended, while its outcomes are read.
+                with suppress(ChildProcessError):
+                    each.running.finish()
 
 
 def _planned(
