@@ -10,6 +10,7 @@ import onnx
 from onnx import numpy_helper
 
 from ..importers.errors import NotConstantError
+from ..importers.onnx.sparse_weights import weights_of
 from .arrays import Array
 from .compile import compile_model
 from .executable import Executable
@@ -98,7 +99,7 @@ def as_array(value: object) -> Array:
 
 def input_names(model: onnx.ModelProto) -> list[str]:
     """The graph inputs that are not initializers, in order."""
-    initialized = {each.name for each in model.graph.initializer}
+    initialized = {each.name for each in weights_of(model.graph)}
     return [each.name for each in model.graph.input if each.name not in initialized]
 
 

@@ -6,6 +6,7 @@ import onnx
 
 from ..binding import InputSignature
 from ..front_end import OpenShapes
+from .sparse_weights import weights_of
 from .tensors import dtype_or_none
 
 
@@ -27,7 +28,7 @@ def signature_of(value: onnx.ValueInfoProto) -> InputSignature:
 
 def open_shapes_of(model: onnx.ModelProto) -> OpenShapes:
     """The shapes of the inputs of a model that are not weights."""
-    weights = {each.name for each in model.graph.initializer}
+    weights = {each.name for each in weights_of(model.graph)}
     return {each.name: each.shape for each in signatures(model.graph) if each.name not in weights}
 
 

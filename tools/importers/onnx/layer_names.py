@@ -8,6 +8,7 @@ import re
 import onnx
 
 from .origins import source_texts
+from .sparse_weights import weights_of
 
 NUMBER = re.compile(r"n?[0-9]+")
 """A name that says nothing about a layer."""
@@ -21,7 +22,7 @@ def telling_names(model: onnx.ModelProto) -> dict[str, str]:
 
     n4, a Conv that reads gpu_0/conv1_w_0: conv1        n9, the second of all MaxPools: maxpool2
     """
-    stored = {each.name for each in model.graph.initializer}
+    stored = {each.name for each in weights_of(model.graph)}
     taken = {node.name for node in model.graph.node}
     found: dict[str, str] = {}
     seen: dict[str, int] = {}

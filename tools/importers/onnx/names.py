@@ -38,7 +38,8 @@ def _graph_names(graph: onnx.GraphProto) -> Iterator[tuple[str, str | bytes]]:
         yield "value", info.name
         for dimension in info.type.tensor_type.shape.dim:
             yield "dimension", dimension.dim_param
-    for tensor in graph.initializer:
+    sparse = (part for each in graph.sparse_initializer for part in (each.values, each.indices))
+    for tensor in (*graph.initializer, *sparse):
         yield "weight", tensor.name
         for entry in tensor.external_data:
             yield "entry of external data", entry.key

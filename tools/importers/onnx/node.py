@@ -19,6 +19,7 @@ from ....ir.support.number_kinds import is_whole
 from ....ir.upstream import LocationAttr
 from ..building import Known, NodeBuilder, ProgramBuilder, Sizes, Value, shape_of
 from ..errors import NotConstantError, UnsupportedError
+from .sparse_weights import dense_array, without_elements
 from .tensors import decoded_text, tensor_array, tensor_dtype, tensor_kind, tensor_texts
 
 T = TypeVar("T")
@@ -194,6 +195,20 @@ class GraphScope(ProgramBuilder):
             return tensor_array(tensor, folder, what) if read is None else read
 
         self.hold(tensor.name, self.weight(tensor.name, shape, dtype, make, fixed=fixed))
+
+    def add_sparse_weight(self, sparse: onnx.SparseTensorProto) -> None:
+        """Make a sparse weight the meaning of its name. Only reading it makes its zeros.
+
+        Raises InputError for a tensor that cannot be a weight.
+        """
+        name, folder = sparse.values.name, self.folder
+        what = f"{self.place}: weight {name!r}"
+        dtype, shape = tensor_kind(without_elements(sparse), what)
+
+        def make() -> Array:
+            return dense_array(sparse, folder, what)
+
+        self.hold(name, self.weight(name, shape, dtype, make))
 
     def text_places(self, texts: Iterable[str]) -> Array:
         """The places of strings in the table of the model's strings, to which they are added."""

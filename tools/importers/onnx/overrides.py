@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 
 from .model_file import read_model_file
+from .sparse_weights import weights_of
 from .tensors import tensor_kind
 
 FIRST_VERSION = 4
@@ -25,7 +26,7 @@ def optional_tensors(model: onnx.ModelProto) -> list[onnx.TensorProto]:
     if model.ir_version < FIRST_VERSION:
         return []
     inputs = {value.name for value in model.graph.input}
-    return [each for each in model.graph.initializer if each.name in inputs]
+    return [each for each in weights_of(model.graph) if each.name in inputs]
 
 
 def optional_inputs(

@@ -83,6 +83,7 @@ from .ops_window import WINDOWS
 from .origins import node_origins
 from .overrides import optional_tensors
 from .reversal import REVERSALS
+from .sparse_weights import weights_of
 from .tensors import Array, tensor_element
 from .users_operator import users_results
 from .uses import Tolerant, check_operators, every_node, inferred_types
@@ -473,11 +474,12 @@ def _read_values(
 ) -> None:
     """Make weights known values and inputs arguments."""
     proto = file.model.graph
-    if proto.sparse_initializer:
-        raise UnsupportedError(f"{graph.place}: sparse weights are not supported; need dense ones")
     fixed = fixed_weights(proto)
     for index, tensor in enumerate(proto.initializer):
         graph.add_weight(tensor, file.weights.get(index), fixed=tensor.name in fixed)
+    for sparse in proto.sparse_initializer:
+        graph.add_sparse_weight(sparse)
+    for tensor in weights_of(proto):
         if problem := declared.problem(tensor.name, graph.held(tensor.name, "the graph")):
             raise graph.bad(f"weight {problem}")
     graph.values.update((name, Known.of(name, array)) for name, array in known.items())
@@ -501,7 +503,7 @@ def _bindings(proto: onnx.GraphProto, reading: Reading) -> tuple[Sizes, dict[str
     """The sizes of the inputs' axes, and the arrays of inputs whose values are known."""
     inputs, place = signatures(proto), reading.place
     values = bound_values(place, inputs, reading.values)
-    weights = {tensor.name for tensor in proto.initializer} - values.keys()
+    weights = {tensor.name for tensor in weights_of(proto)} - values.keys()
     open_inputs = (each for each in inputs if each.name not in weights)
     return input_sizes(place, open_inputs, reading.dims, values), values
 

@@ -10,7 +10,6 @@ from xdsl.ir import SSAValue
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ..building import Names, Value, shape_of
-from ..errors import UnsupportedError
 from ..lengths import Length
 from ..padding import sizes_of
 from .node import Held, Node, NotTensor
@@ -33,7 +32,7 @@ def read_graph(node: Node, graph: onnx.GraphProto, given: Sequence[Held]) -> lis
         raise node.bad(f"graph {graph.name!r} has {len(graph.input)} inputs; need {len(given)}")
     outer = node.graph
     if graph.sparse_initializer:
-        raise UnsupportedError(f"{outer.place}: sparse weights are not supported; need dense ones")
+        raise node.unsupported("a sparse weight of a graph inside it", "need dense ones")
     outer.count.inlined += len(graph.node)
     if outer.count.inlined > MOST_NODES:
         raise node.bad(

@@ -14,6 +14,7 @@ from onnx import checker, defs
 from ....ir.support.errors import InputError, one_line
 from .functions import schema_of
 from .node import GraphScope, Node, kind_name
+from .sparse_weights import check_sparse, weights_of, without_elements
 from .tensors import check_stored, dtype_or_none, is_external
 
 LENIENT = "--lenient skips this check"
@@ -63,7 +64,7 @@ def check_valid(
     try:
         checker.check_model(light_copy(proto, nodes))
     except checker.ValidationError as error:
-        outside = {value.name for value in (*proto.graph.input, *proto.graph.initializer)}
+        outside = {value.name for value in (*proto.graph.input, *weights_of(proto.graph))}
         outside |= {name for node in nodes for name in node.proto.output}
         raise _named(str(error), graph, nodes, outside) from None
     except (EncodeError, ValueError, RuntimeError) as error:
@@ -170,7 +171,7 @@ def _check_weights(proto: onnx.ModelProto, graph: GraphScope) -> None:
     """Check the weights that are not in the checker's copy."""
     inputs = {value.name for value in proto.graph.input}
     seen: set[str] = set()
-    for tensor in proto.graph.initializer:
+    for tensor in weights_of(proto.graph):
         name = tensor.name
         what = f"{graph.place}: weight {name!r}"
         if not name:
@@ -183,7 +184,10 @@ def _check_weights(proto: onnx.ModelProto, graph: GraphScope) -> None:
                 f"{what} is not an input, as IR version {proto.ir_version} asks of weights; "
                 f"{LENIENT}"
             )
-        check_stored(tensor, graph.folder, what)
+    for tensor in proto.graph.initializer:
+        check_stored(tensor, graph.folder, f"{graph.place}: weight {tensor.name!r}")
+    for sparse in proto.graph.sparse_initializer:
+        check_sparse(sparse, graph.folder, f"{graph.place}: weight {sparse.values.name!r}")
 
 
 # The copy
@@ -213,7 +217,6 @@ def light_copy(proto: onnx.ModelProto, nodes: Sequence[Node]) -> onnx.ModelProto
                 onnx.TensorShapeProto.Dimension(dim_value=n) for n in tensor.dims
             )
     copy.graph.initializer.extend(each for each in proto.graph.initializer if not _is_large(each))
-    copy.graph.sparse_initializer.extend(proto.graph.sparse_initializer)
     for index, node in enumerate(nodes):
         if _large_constant(node) is None:
             made = copy.graph.node.add()
@@ -248,6 +251,8 @@ def _tensors(
     for tensor in proto.graph.initializer:
         if _is_large(tensor):
             yield tensor.name, tensor
+    for sparse in proto.graph.sparse_initializer:
+        yield sparse.values.name, without_elements(sparse)
     for node in nodes:
         tensor = _large_constant(node)
         if tensor is not None:

@@ -10,6 +10,7 @@ import onnx
 from ....ir.support.errors import DoesNotFit
 from ..huge_weights import WeightCheck
 from .model_file import ModelFile
+from .sparse_weights import weights_of
 from .tensors import stored_bytes, tensor_dtype
 
 
@@ -26,7 +27,7 @@ def check_weights(file: ModelFile, folder: Path | None, place: str, check: Weigh
     used = {name for node in model.node for name in node.input} | {o.name for o in model.output}
     weights = [
         (i, tensor)
-        for i, tensor in enumerate(model.initializer)
+        for i, tensor in enumerate(weights_of(model))
         if tensor.name in used and tensor.data_type != onnx.TensorProto.STRING
     ]
     declared = {tensor.name: _declared(tensor, place) for _, tensor in weights}
@@ -34,7 +35,9 @@ def check_weights(file: ModelFile, folder: Path | None, place: str, check: Weigh
         check(declared)
     except DoesNotFit:
         # A damaged shape can claim any size, so check that the data exist first.
-        unread = {t.name: _held(t, folder, place) for i, t in weights if i not in file.weights}
+        # Of a sparse weight, no file holds the zeros.
+        stored = {*range(len(model.initializer))} - file.weights.keys()
+        unread = {t.name: _held(t, folder, place) for i, t in weights if i in stored}
         check(declared | unread)
 
 

@@ -27,6 +27,7 @@ POOL = 200
 MOST_CHANGES = 3
 
 SIZES = (0, 1, -1, 2, 3, 7, 255, 65536, 2**31 - 1, 2**31, 2**40, 2**62, 2**63 - 1, -(2**63))
+SPARSE_INDICES = ([0, 1], [1, 0], [1, 1], [-1, 0], [0, 2**40], [[0, 0], [0, 1]], [[0], [2]])
 FLOATS = (0.0, -0.0, -1.0, 1e-38, 1e38, float("inf"), float("-inf"), float("nan"))
 NAMES = (
     *("", " ", "x", "y", "main", "file", "y\0a", "../../y", "/etc/passwd", "[/b]", "[red]"),
@@ -353,14 +354,17 @@ def _weights(model: onnx.ModelProto, random: np.random.Generator) -> str:
         text = numpy_helper.from_array(np.array(["a", "b"], dtype=object), "text")
         graph.initializer.append(text)
         return "a weight of text"
-    if what == 1:
-        sparse = graph.sparse_initializer.add()
-        sparse.values.CopyFrom(numpy_helper.from_array(np.ones(2, np.float32), "sparse"))
-        sparse.indices.CopyFrom(numpy_helper.from_array(np.array([0, 2**40]), "at"))
-        sparse.dims.append(2**60)
-        return "a sparse weight"
     if not graph.initializer:
         return ""
+    if what == 1:
+        dense = _one(graph.initializer, random)
+        sparse = graph.sparse_initializer.add()
+        sparse.values.CopyFrom(numpy_helper.from_array(np.ones(2, np.float32), dense.name))
+        indices = _one(SPARSE_INDICES, random)
+        sparse.indices.CopyFrom(numpy_helper.from_array(np.array(indices), "at"))
+        sparse.dims.extend(_one(((2**60,), (2**31, 2**31), dense.dims), random))
+        graph.initializer.remove(dense)
+        return f"a sparse weight at {indices} of {list(sparse.dims)}"
     if what == 2:
         graph.initializer.append(_one(graph.initializer, random))
         return "a weight twice"
