@@ -48,8 +48,8 @@ class AssignStages(ModulePass):
     Forward operations are cut before the named ones, in the order of the program. Operations that
     have a stage already keep it, if nothing is named. A backward operation belongs to the stage
     that mirrors the stage of its forward operation: with forward stages 0..e, stage 2e + 1 - s
-    mirrors stage s, on the same chip. If two stages add to the gradient of one weight, each gets a
-    sum of its own.
+    mirrors stage s, on the same chip. If several stages add to the gradient of one weight, each has
+    a sum of its own.
 
         %1 = nn.conv ... loc("conv1")             %1 = nn.conv ... {stage = 0 : i64}
         %2 = nn.conv ... loc("conv2")             %2 = nn.conv ... {stage = 1 : i64}

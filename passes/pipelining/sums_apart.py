@@ -1,10 +1,10 @@
-"""Gives each stage a sum of its own, where two stages add to one.
+"""Gives each stage a sum of its own, where several stages add to one.
 
 A weight that two stages read, such as a table of embeddings that also makes logits, has a gradient
 of two parts. The later stage joins them for each micro-batch and adds the whole to a sum. So what
 the earlier stage makes would wait for it: a tensor of the size of the weight for each micro-batch
-in between. Instead, each stage adds its part to a sum of its own. The two sums are added once,
-behind the loop.
+in between. Instead, each stage adds its part to a sum of its own. The sums are added once, behind
+the loop. The parts of three stages are split off one after the other.
 
     stage 5   %d = the gradient of logits             %d = the gradient of logits
                                                       %s = nn.add %sum, %d
@@ -88,6 +88,8 @@ def sum_apart(loop: control.RepeatOp, stages: Mapping[Operation, int]) -> None:
             set_stage(whole, stage)
             results[each.index] = whole.results[0]
         edit.replace(loop, results)
+    # The part of the earlier stage may itself have parts of two stages.
+    sum_apart(made, stages)
 
 
 def _split(

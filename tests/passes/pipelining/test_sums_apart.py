@@ -84,6 +84,20 @@ def test_two_stages_have_a_sum_each(joined: str):
     np.testing.assert_array_equal(result(module), expected)
 
 
+def test_three_stages_have_a_sum_each():
+    joined = f"""%f = nn.abs %t {{stage = 1 : i64}} : ({TABLE}) -> {TABLE}
+      %p = nn.add %d, %f {{stage = 1 : i64}} : ({TABLE}, {TABLE}) -> {TABLE}
+      {SCATTERED.replace("%d", "%p")}"""
+    module = summing(joined)
+    expected = result(module)
+    loop = apart(module)
+    makers = [value.owner for value in loop.body.block.last_op.operands]
+    assert sorted(stage_of(op) for op in makers) == [0, 1, 2]
+    for part in (op for op in loop.body.block.ops if isinstance(op, nn.NegOp | nn.CastOp)):
+        assert {stage_of(use.operation) for use in part.results[0].uses} == {stage_of(part)}
+    np.testing.assert_array_equal(result(module), expected)
+
+
 @pytest.mark.parametrize(
     ("stage", "extra"),
     [
