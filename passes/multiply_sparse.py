@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
+from ..backends.codelets.conversion import converted
 from ..backends.prices import cost
 from ..backends.prices.block_products import block_product_cycles
 from ..backends.target import Target
@@ -125,10 +126,9 @@ class _Known:
             order = nn.values_of(op.permutation)
             return None if array is None else array.transpose(order)
         if isinstance(op, nn.CastOp):
-            array, wanted = self(op.operand), nn.element_of(op.result)
-            if array is None or not isinstance(wanted, AnyFloat):
-                return None
-            return array.astype(numpy_dtype(wanted))
+            array = self(op.operand)
+            wanted = numpy_dtype(nn.element_of(op.result))
+            return None if array is None else converted(array, wanted)
         return None
 
 
@@ -227,8 +227,7 @@ def _best(op: Operation, products: list[_Product], target: Target) -> _Best | No
         number, result = dtypes[0], dtypes[-1]
         for buckets in _promising(each, number, target):
             structure = each.structure(buckets)
-            index = np.dtype(np.int16)
-            kinds = [number, number, index, index, result]
+            kinds = [number, number, buckets.index, buckets.index, result]
             price = _planned(structure, kinds, [False, True, False, False], target)
             found.append(_Best(each, buckets, price, before))
     best = min(found, key=lambda each: each.cycles, default=None)

@@ -99,6 +99,12 @@ class Buckets:
         """The blocks of a bucket."""
         return max(int(self.matrix.counts(self.bands, self.parts).max(initial=0)), 1)
 
+    @property
+    def index(self) -> np.dtype[np.signedinteger]:
+        """The dtype of indices in a band or a part."""
+        wide = max(self.matrix.sizes(self.bands, self.parts)) > np.iinfo(np.int16).max
+        return np.dtype(np.int32 if wide else np.int16)
+
     def arrays(self) -> tuple[Array, Array, Array]:
         """Values (bands, parts, room, height, width), and indices in a band and a part."""
         matrix, (high, wide) = self.matrix, self.matrix.sizes(self.bands, self.parts)
@@ -107,11 +113,10 @@ class Buckets:
         count = matrix.counts(self.bands, self.parts).ravel()
         first = np.repeat(np.cumsum(count) - count, count)
         at = (bucket[order], np.arange(len(order)) - first)
-        index = np.dtype(np.int16 if max(high, wide) < 1 << 15 else np.int32)
         whole = (self.bands, self.parts, self.room)
         values = np.zeros((self.bands * self.parts, self.room, *matrix.block), matrix.values.dtype)
         values[at] = matrix.values[order]
-        found = [np.zeros((self.bands * self.parts, self.room), index) for _ in range(2)]
+        found = [np.zeros((self.bands * self.parts, self.room), self.index) for _ in range(2)]
         found[0][at] = (matrix.rows % high)[order]
         found[1][at] = (matrix.columns % wide)[order]
         rows, columns = (each.reshape(whole) for each in found)

@@ -109,16 +109,43 @@ def test_an_index_out_of_range_is_left_to_the_run():
     assert not computes(rewritten(module))
 
 
-@pytest.mark.parametrize("empty", [True, False])
-def test_a_matrix_of_zeros_gives_zeros(empty):
-    matrix = np.zeros((64, 64), np.float32)
-    if empty:
-        index = np.zeros(0, np.int32)
-        arrays = (np.zeros((0, 16, 16), np.float32), index, index)
-        module = program((64, 8), lambda x, v, r, c: nn.BlockMatMulOp(v, x, r, c, 64), *arrays)
-    else:
-        module = program((64, 8), lambda x, w: nn.MatMulOp(w, x), matrix)
-    same(module, rewritten(module), (64, 8))
+@pytest.mark.parametrize("density", [0.0, 1.0])
+def test_a_list_of_no_blocks_or_of_all_becomes_buckets(density):
+    side = np.arange(8, dtype=np.int32)
+    rows, columns = (each.ravel()[: int(64 * density)] for each in np.meshgrid(side, side))
+    values = np.random.default_rng(0).integers(-4, 5, (len(rows), 16, 16)).astype(np.float32)
+    module = program(
+        (128, 256),
+        lambda x, v, r, c: nn.BlockMatMulOp(v, x, r, c, 128),
+        *(values, rows, columns),
+    )
+    made = rewritten(module)
+    assert computes(made) == 1
+    same(module, made, (128, 256))
+
+
+@pytest.mark.parametrize(("density", "count"), [(0.0, 1), (1.0, 0)])
+def test_a_matrix_of_zeros_is_sparse_and_one_without_zeros_is_not(density, count):
+    matrix = sparse_matrix(np.random.default_rng(0), (128, 128), (16, 16), density)
+    module = program((128, 256), lambda x, w: nn.MatMulOp(w, x), matrix)
+    made = rewritten(module)
+    assert computes(made) == count
+    same(module, made, (128, 256))
+
+
+def test_factors_are_known_through_transposes_and_casts():
+    matrix = sparse_matrix(np.random.default_rng(0), (256, 128), (16, 16), 0.1)
+    block = Block(arg_types=[TensorType(element_type(np.dtype(np.float16)), (64, 128))])
+    constant = nn.ConstantOp(matrix)
+    turned = nn.TransposeOp(constant.result, (1, 0))
+    cast = nn.CastOp(turned.result, element_type(np.dtype(np.float16)))
+    product = nn.MatMulOp(block.args[0], cast.result)
+    block.add_ops([constant, turned, cast, product, ReturnOp(product.result)])
+    types = [block.args[0].type], [product.result.type]
+    module = ModuleOp([FuncOp("main", types, Region(block))])
+    made = rewritten(module)
+    assert computes(made) == 1
+    same(module, made, (64, 128), np.float16)
 
 
 def test_a_block_that_is_none_is_refused():

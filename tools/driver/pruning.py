@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat
-from xdsl.ir import SSAValue
 
 from ...dialects import nn
 from ...dialects.blob_attr import BlobAttr
@@ -88,17 +87,14 @@ def _weights(module: ModuleOp) -> Iterator[tuple[nn.StateOp, bool]]:
             continue
         sides = ((op.lhs, op.transpose_lhs is not None), (op.rhs, op.transpose_rhs is None))
         for value, turned in sides:
-            state = _state(value.owner, states)
-            name = state.sym_name.data if state is not None else ""
-            if state is None or name in changing or name in seen or not _is_matrix(value):
+            if len(nn.shape_of(value)) != 2 or not isinstance(nn.element_of(value), AnyFloat):
+                continue
+            owner = value.owner
+            while isinstance(owner, nn.TransposeOp):
+                turned ^= nn.values_of(owner.permutation) == (1, 0)
+                owner = owner.operand.owner
+            name = owner.state.string_value() if isinstance(owner, nn.LoadOp) else ""
+            if name not in states or name in changing or name in seen:
                 continue
             seen.add(name)
-            yield state, turned
-
-
-def _state(op: object, states: dict[str, nn.StateOp]) -> nn.StateOp | None:
-    return states.get(op.state.string_value()) if isinstance(op, nn.LoadOp) else None
-
-
-def _is_matrix(value: SSAValue) -> bool:
-    return len(nn.shape_of(value)) == 2 and isinstance(nn.element_of(value), AnyFloat)
+            yield states[name], turned

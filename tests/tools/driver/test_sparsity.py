@@ -64,6 +64,32 @@ def test_pruned_weights_are_multiplied_without_their_zeros(tmp_path):
     np.testing.assert_allclose(exe.run({"x": x})["y"], hidden @ kept["w2"].T, rtol=2e-4, atol=1e-3)
 
 
+def test_weights_are_pruned_through_transposes(tmp_path):
+    weight = np.random.default_rng(0).normal(size=(16, 32)).astype(np.float32)
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [
+            helper.make_node("Transpose", ["w"], ["turned"], perm=[1, 0]),
+            helper.make_node("MatMul", ["x", "turned"], ["y"]),
+        ],
+        "turned",
+        [info("x", onnx.TensorProto.FLOAT, [4, 32])],
+        [info("y", onnx.TensorProto.FLOAT, [4, 16])],
+        [numpy_helper.from_array(weight, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    exe = compile_model(model, "tiny:4", sparsity="8x16:0.5", cache=False)
+    x = np.eye(4, 32, dtype=np.float32)
+    found = [exe.run({"x": np.roll(x, 4 * i, axis=1)})["y"] for i in range(8)]
+    # Blocks are outputs by terms: 16 x 32 in 2 x 2 blocks.
+    matrix = np.concatenate(found).T
+    blocks = matrix.reshape(2, 8, 2, 16)
+    held = (blocks != 0).any(axis=(1, 3))
+    assert held.sum() == 2
+    wanted = np.where(held[:, None, :, None], weight.reshape(2, 8, 2, 16), 0)
+    np.testing.assert_allclose(blocks, wanted, rtol=1e-6)
+
+
 def test_zeros_that_a_model_has_are_found(tmp_path):
     path = network(tmp_path, zeros=True)
     exe = compile_model(path, "mk2:256", sparsity="zeros", cache=False)
