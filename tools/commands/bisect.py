@@ -18,6 +18,7 @@ from .threads import ThreadCount, use_threads
     *(
         "passes",
         "precision",
+        "sparsity",
         "calibrate",
         "rounding",
         "recompute",

@@ -51,8 +51,8 @@ from .showing import warn
         "constraints",
         "memory_proportion",
     ),
-    *("weights", "partial_weights", "lenient", "precision", "calibrate", "rounding"),
-    *("recompute", "replicas", "remote", "partials"),
+    *("weights", "partial_weights", "lenient", "precision", "sparsity", "calibrate"),
+    *("rounding", "recompute", "replicas", "remote", "partials"),
     *("stash", "train", "loss", "optimizer", "training", "verbose"),
 )
 def plan_command(

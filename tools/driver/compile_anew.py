@@ -207,8 +207,6 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
             request.shard,
         )
         pipeline = with_sparse_products(pipeline, program, machine.spelling())
-        if request.sparsity:
-            request.tell(prune(read_sparsity(request.sparsity), program, context))
         asked = asked_training(request.train, program)
         if asked is not None:
             make_train(asked, program, pipeline, context)
@@ -292,6 +290,8 @@ def read_model(request: Request, context: AbeleContext) -> ReadProgram:
     program = from_source(program, context, request.passes)
     kept, folded = request.keep or {}, front_end.folds_weights
     keep_states(program.module, kept, program.path, folded=folded)
+    if request.sparsity:
+        request.tell(prune(read_sparsity(request.sparsity), program, context))
     return program
 
 

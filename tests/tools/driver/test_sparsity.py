@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,10 @@ from onnx import helper, numpy_helper
 from abele.dialects import nn
 from abele.ir.support.errors import InputError
 from abele.tools import Training, compile_model
+from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.driver.request import Request
 from abele.tools.driver.sparsity import Sparsity, read_sparsity
+from abele.tools.views.planning.plan import plan_model
 
 BATCH, INPUTS, HIDDEN, OUTPUTS = 32, 128, 256, 64
 
@@ -98,6 +101,33 @@ def test_zeros_that_a_model_has_are_found(tmp_path):
     dense = compile_model(path, "mk2:256", cache=False)
     found, wanted = (each.run({"x": x})["y"] for each in (exe, dense))
     np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=1e-3)
+
+
+def test_plans_and_bisection_are_of_the_pruned_program(tmp_path):
+    path = network(tmp_path)
+    asked = Request(path, "mk2:256", sparsity="16x16:0.9", passes="nn")
+    sparse = plan_model(asked).plan.operators
+    dense = plan_model(replace(asked, sparsity="")).plan.operators
+    assert [each.node for each in sparse] == [each.node for each in dense]
+    assert sum(each.cycles for each in sparse) < sum(each.cycles for each in dense)
+    verdict = bisect(Request(path, "tiny:16", sparsity="16x16:0.9"))
+    assert verdict.passed
+    assert "multiply-sparse" in verdict.passes
+
+
+def test_plans_are_of_the_buckets_of_a_constant_pattern(tmp_path):
+    """As compiled programs are."""
+    path, types = tmp_path / "product.mlir", "tensor<2x2x2xf32>, tensor<4x8xf32>"
+    path.write_text(f"""func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {{
+      %i = nn.constant <[0, 1] : tensor<2xi32>> : tensor<2xi32>
+      %v = nn.constant <[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0] : tensor<2x2x2xf32>>
+          : tensor<2x2x2xf32>
+      %0 = nn.block_matmul %v, %x at %i, %i size 4
+          : ({types}, tensor<2xi32>, tensor<2xi32>) -> tensor<4x8xf32>
+      func.return %0 : tensor<4x8xf32>
+    }}""")
+    planned = plan_model(Request(path, "tiny:4", passes="nn")).plan.operators
+    assert [each.op for each in planned] == ["nn.compute"]
 
 
 def test_the_option_is_a_pass_before_those_of_nn():

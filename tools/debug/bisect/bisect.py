@@ -17,6 +17,7 @@ from ...driver.files import PROGRAM_FILE
 from ...driver.lowering_advice import advising_on_lowering
 from ...driver.overrides import overrides, refuse_other_values
 from ...driver.program import signature
+from ...driver.pruning import with_sparse_products
 from ...driver.request import Request
 from .first_pass import bisect_module
 from .verdict import Verdict
@@ -61,6 +62,7 @@ def bisect(
     spec = request.passes or extensions.shorthand_from(program.level)
     if not passes and spec:
         passes = extensions.pipeline(spec, machine.spelling(), program.level)
+        passes = with_sparse_products(passes, program, machine.spelling())
     if not passes:
         raise InputError(f"{program.path}: at {program.level}, so there is no pass to test")
     tensors = signature(program.module, program.path).inputs

@@ -34,6 +34,7 @@ from ....passes.plans.fused import FusedGroups, operator_name
 from ...driver.compile_anew import read_model, with_chosen
 from ...driver.pipelines import make_parts
 from ...driver.program import ReadProgram
+from ...driver.pruning import with_sparse_products
 from ...driver.request import Request
 from ...driver.tensor_sizes import refuse_tensors_larger_than
 from ...driver.training import make_train
@@ -211,6 +212,7 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
     pipeline = with_constrained_sums(
         extensions.pipeline(passes, machine.spelling()), request.constraints
     )
+    pipeline = with_sparse_products(pipeline, program, machine.spelling())
     if request.train is not None:
         on_step("train")
         make_train(request.train, program, pipeline, context)
