@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,18 +162,41 @@ def _turn_cycles(
     return cycles.astype(np.float64), np.full(len(shares), "")
 
 
+class _Related(NamedTuple):
+    """The relations of a space, in some shares of it.
+
+    Attributes:
+        rows, named: the dimensions that must equal an index, and those of the indices.
+        reached: the share of the rows that lie in each, (candidates,).
+        indices: those that each has, (candidates,).
+        found: those of them that name rows in it, as the workload states, (candidates,).
+    """
+
+    rows: set[int]
+    named: set[int]
+    reached: NDArray[np.float64]
+    indices: Integers
+    found: Integers
+
+
+def _related(work: Workload, shares: Integers, threads: Integers | int = 1) -> _Related:
+    """The relations of a workload. Each of some threads has its own indices."""
+    space = work.structure.space
+    rows = {d for relation in space.relations for d, _ in relation.axis.terms}
+    named = {d for r in space.relations for d in space.operands[r.operand].dims()}
+    reached = np.ones(len(shares))
+    for relation in space.relations:
+        own = elements(shares, tuple(d for d, _ in relation.axis.terms))
+        reached *= np.minimum(own / max(relation.axis.size, 1), 1.0)
+    indices = elements(shares, tuple(sorted(named - rows))) * threads
+    here = reached if work.lookups == "spread" else 1.0
+    return _Related(rows, named, reached, indices, np.ceil(indices * here).astype(np.int64))
+
+
 def _lookup_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
     """The cycles of a lookup, with indices distributed over the rows as the workload states."""
     space, body = work.structure.space, work.structure.body
-    rows = {d for relation in space.relations for d, _ in relation.axis.terms}
-    named = {d for r in space.relations for d in space.operands[r.operand].dims()}
-    share = np.ones(len(shares))
-    for relation in space.relations:
-        reached = elements(shares, tuple(d for d, _ in relation.axis.terms))
-        share *= np.minimum(reached / max(relation.axis.size, 1), 1.0)
-    indices = elements(shares, tuple(sorted(named - rows))) * threads
-    here = share if work.lookups == "spread" else 1.0
-    found = np.ceil(indices * here).astype(np.int64)
+    rows, named, reached, indices, found = _related(work, shares, threads)
     rest = tuple(d for d in range(len(space.dims)) if d not in named | rows)
     merges = body.combiner not in ("pick", "last")
     cycles = cost.lookup_cycles(
@@ -184,7 +208,7 @@ def _lookup_cycles(work: Workload, shares: Integers, threads: Integers) -> Float
         return np.asarray(cycles + (0 if work.in_place else copied), np.float64)
     # Rows that no index names are filled with the identity.
     filled = cost.fill_cycles(outputs * work.result.itemsize, work.target)
-    return np.asarray(cycles + np.where(merges | (share < 1), filled, 0), np.float64)
+    return np.asarray(cycles + np.where(merges | (reached < 1), filled, 0), np.float64)
 
 
 def _related_product_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
@@ -193,17 +217,10 @@ def _related_product_cycles(work: Workload, shares: Integers, threads: Integers)
     The first operand has a block at each point, and the second one dense rows.
     """
     space = work.structure.space
-    rows = {d for relation in space.relations for d, _ in relation.axis.terms}
-    named = {d for r in space.relations for d in space.operands[r.operand].dims()}
     first, second = (access.dims() for access in space.operands[:2])
     kept = frozenset(space.of_kind("parallel"))
-    share = np.ones(len(shares))
-    for relation in space.relations:
-        reached = elements(shares, tuple(d for d, _ in relation.axis.terms))
-        share *= np.minimum(reached / max(relation.axis.size, 1), 1.0)
-    indices = elements(shares, tuple(sorted(named - rows)))
-    here = share if work.lookups == "spread" else 1.0
-    blocks = np.ceil(indices * here).astype(np.int64)
+    # The workers share the columns of each block.
+    rows, named, _, indices, blocks = _related(work, shares)
 
     def size(dims: Iterable[int]) -> Integers:
         return elements(shares, tuple(sorted(set(dims) - rows - named)))

@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from some_prices import busiest_tile_cycles
+from xdsl.dialects.builtin import TensorType, f16, i32
+from xdsl.ir import Block
 
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.backends.prices import cost
+from abele.backends.prices.block_products import block_product_cycles
 from abele.backends.prices.codelets import cells_cycles, compute_cycles
 from abele.backends.prices.contractions.amp import amp_cycles
 from abele.backends.prices.contractions.contraction import Contraction
@@ -18,6 +21,7 @@ from abele.backends.prices.contractions.slic import slic_cycles
 from abele.backends.prices.contractions.workers import mac_cycles
 from abele.backends.prices.workload import Workload, roles
 from abele.backends.target import resolve_target
+from abele.dialects import nn
 from abele.dialects.abele import Plan
 from abele.dialects.scalar_functions import FUNCTIONS, chainable
 from abele.dialects.structured import (
@@ -27,6 +31,7 @@ from abele.dialects.structured import (
     extras_of,
 )
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space, identity_map
+from abele.passes.plans.bands import BlockSparse, Buckets
 
 MK2 = resolve_target("mk2")
 F16, F32, F64, I32 = (np.dtype(n) for n in ("float16", "float32", "float64", "int32"))
@@ -258,3 +263,37 @@ def test_lookups_in_one_row_s_tile_cost_as_much_as_a_table_in_one_part():
     assert worst - even == added[0] > 0
     whole = np.array([[n, width, rows]])
     assert compute_cycles(spread, whole)[0] == compute_cycles(together, whole)[0]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("last", [False, True])
+def test_a_product_of_blocks_costs_the_blocks_of_its_rows_and_a_look_at_the_others(
+    transposed: bool, last: bool
+):
+    """64 blocks of 8 x 16 in 10 rows, or columns, and 5 columns, or rows."""
+    k, m = (10 * 8, 5 * 16) if transposed else (5 * 16, 10 * 8)
+    shapes = [(64, 8, 16), (12, k) if last else (k, 12), (64,), (64,)]
+    types = [TensorType(i32 if len(s) == 1 else f16, s) for s in shapes]
+    op = nn.BlockMatMulOp(*Block(arg_types=types).args, m, transposed=transposed, dense_last=last)
+    structure, block = op.structure(), (16, 8) if transposed else (8, 16)
+    names, work = [dim.name for dim in structure.space.dims], Workload(structure, F16, F16, MK2)
+    sizes = np.array([dim.size for dim in structure.space.dims])
+    row, workers, each = names.index("row"), MK2.workers, MK2.lookup.missed_cycles
+    for there, blocks in ((sizes[row], 64), (1, -(-64 // sizes[row]))):
+        cells = sizes.copy()
+        cells[row] = there
+        price = block_product_cycles(blocks, there, block, 12, "float16", MK2)
+        price = price + cost.fill_cycles(int(there) * block[0] * 12 * 2, MK2)
+        price = price + -(-(64 - blocks) // workers) * workers * each
+        assert compute_cycles(work, cells[None])[0] == price
+
+
+def test_a_bucket_costs_what_its_blocks_do():
+    rng = np.random.default_rng(0)
+    matrix = np.kron(rng.random((12, 12)) < 0.3, np.ones((4, 4))).astype(np.float32)
+    buckets = Buckets(BlockSparse.of_dense(matrix, (4, 4)), 3, 2)
+    structure = buckets.structure((20,), dense_last=False)
+    cells = np.array([1 if d.name in ("band", "part") else d.size for d in structure.space.dims])
+    found = compute_cycles(Workload(structure, F32, F32, MK2), cells[None])[0]
+    wanted = block_product_cycles(buckets.room, 4, (4, 4), 20, "float32", MK2)
+    assert found == wanted + cost.fill_cycles(4 * 4 * 20 * 4, MK2)
