@@ -180,6 +180,7 @@ def _compiled(how: Compilation, request: Request, other: CompileSettings) -> Exe
                 request,
                 target=other.target.spelling(),
                 chips=None,
+                io_tiles=None,
                 passes=other.passes,
                 memory_proportion=other.proportion,
                 recompute=other.recompute,

@@ -22,7 +22,7 @@ from ..driver.compile import compiled
 from ..driver.executable import Executable
 from ..driver.files import PROGRAM_FILE, check_files, write_bytes, write_text
 from ..driver.program import ReadProgram
-from ..driver.request import Request
+from ..driver.request import AUTO_IO, Request
 from ..views.layer_names import names_in, source_lines
 from ..views.report.chip_picture import chip_picture
 from ..views.report.collect import Report, collect
@@ -213,7 +213,9 @@ def _reported(request: Request) -> tuple[Executable, Report]:
         if read is None or read.level != LEVELS[0]:
             raise
         request.on_step("collect")
-        exe = unplanned(read, request.machine(read))
+        # No number of I/O tiles was chosen for a program that was not planned.
+        asked = replace(request, io_tiles=None) if request.io_tiles == AUTO_IO else request
+        exe = unplanned(read, asked.machine(read))
         return exe, outline(exe, names_in(request.model), error, source_lines(request.model))
     request.on_step("collect")
     return exe, collect(exe, names_in(request.model), source_lines(request.model))

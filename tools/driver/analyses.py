@@ -25,7 +25,7 @@ with deferred(__name__):
     from ...backends.prices.price_operations import OperationPrice, Priced, price_operations
     from ...ir.phases import Phases, several
     from ...passes.planner.relaxed import Relaxed, read_relaxed
-    from ..importers.notes import read_notes
+    from ..importers.notes import read_notes, write_notes
     from .recomputation.record import Recomputed, read_recomputed
 
 GRAPH = ("vertices", "edges", "connections", "source_edges", "loop_edges", "relayout_elements")
@@ -54,6 +54,7 @@ class Analyses:
         self.is_known = is_known
         self._modules = modules
         self._target = target
+        self._is_noted = False
 
     @property
     def tile_bytes(self) -> int | None:
@@ -93,10 +94,16 @@ class Analyses:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Lines for the user about the model that was read."""
-        if self.is_known and not self.reported.get("notes"):
+        """Lines for the user about the model that was read, and about what the compiler chose."""
+        if self.is_known and not self._is_noted and not self.reported.get("notes"):
             return ()
-        return read_notes(self._modules.machine)
+        return read_notes(self._modules.last)
+
+    def note(self, line: str) -> None:
+        """Record a line for the user on the program, behind those that it has."""
+        module = self._modules.last
+        write_notes(module, (*read_notes(module), line))
+        self._is_noted = True
 
     @property
     def recomputed(self) -> tuple[Recomputed, ...]:
@@ -108,10 +115,11 @@ class Analyses:
     @property
     def figures(self) -> Mapping[str, Any]:
         """The fields of a profile, except its seconds."""
-        if self.is_known:
-            return self.reported
         # The compiler records its choices after it has compared the figures of its trials.
-        return {**self._figures, "recomputed": [asdict(each) for each in self.recomputed]}
+        if self.is_known:
+            return {**self.reported, "notes": list(self.notes)} if self._is_noted else self.reported
+        chosen = {"recomputed": list(map(asdict, self.recomputed)), "notes": list(self.notes)}
+        return {**self._figures, **chosen}
 
     @computed_once
     def _figures(self) -> dict[str, Any]:
@@ -136,7 +144,6 @@ class Analyses:
             "remote_bytes": memory.remote_bytes,
             "fullest_tile": memory.fullest_tile,
             "relaxed_limits": [asdict(each) for each in self.relaxed],
-            "notes": list(self.notes),
             "ops": _numbers(self.reported.get("ops"), levels)
             or {level: _operations(self._modules.at(level)) for level in levels},
         }

@@ -77,7 +77,7 @@ def _with_best_io_tiles(request: Request) -> Executable:
         first = request if number == 0 else replace(request, on_read=None, on_note=None)
         return compiled(replace(first, io_tiles=number, dump_ir=None))
 
-    best = with_best_io_tiles(compile_with, request.tell)
+    best = with_best_io_tiles(compile_with, request.tell, unbounded=request.unbounded)
     if request.dump_ir is not None:
         _ = compiled(replace(request, io_tiles=best.target.io_tiles, on_read=None, on_note=None))
     return best

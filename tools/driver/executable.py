@@ -325,6 +325,12 @@ class Executable(NotCopied):
         """Lines for the user about the model, such as which of its weights were converted."""
         return self._analyses.notes
 
+    def note(self, line: str) -> None:
+        """Record a line for the user on the program, behind those that it has."""
+        self._analyses.note(line)
+        # The cache's file has no such line.
+        self._kept = None
+
     @property
     def recomputed(self) -> tuple[Recomputed, ...]:
         """What the compiler chose to compute again instead of keeping it, with its effects."""

@@ -6,13 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from ...backends.target import Target
-from ...ir.support.deferred import deferred
 from ...ir.support.errors import DoesNotFit, InputError
-from .executable import MACHINE, Executable
+from .executable import Executable
 from .request import AUTO_IO
-
-with deferred(__name__):
-    from ..importers.notes import read_notes, write_notes
 
 LEAST_SHARE = 64
 """The first number to try is a chip's tiles divided by this. Assumed: with fewer, copies from and
@@ -39,31 +35,46 @@ def numbers(target: Target) -> Iterator[int]:
 def with_best_io_tiles(
     compile_with: Callable[[int], Executable],
     tell: Callable[[Iterable[str]], None],
+    *,
+    unbounded: bool,
 ) -> Executable:
     """The program that handles the most items a second, of those with some numbers of I/O tiles.
 
-    More are tried as long as the rate grows. Without any, all tiles compute, but transfers add to
-    the time of a run.
+    Without I/O tiles, all tiles compute, but transfers add to the time of a run. Few I/O tiles may
+    be slower than none, because their copies take long. So more are tried until a number gives
+    fewer items a second than the one before it, whatever the rate without any. A program that does
+    not fit is left out. If the one without I/O tiles does not fit, no other is tried.
 
     Args:
         compile_with: compiles the program with so many I/O tiles. Raises DoesNotFit and InputError.
         tell: takes a note about the choice, which the program gets, too.
+        unbounded: whether compile_with also gives a program that does not fit.
     """
+
+    def fits(exe: Executable) -> bool:
+        return not unbounded or exe.memory.problem() is None
+
     best = compile_with(0)
+    if not fits(best):
+        return best
     rates: dict[int, float] = {0: _rate(best)}
+    before = 0.0
     for number in numbers(best.target):
         try:
             made = compile_with(number)
         except (DoesNotFit, InputError):
             continue
+        if not fits(made):
+            continue
         rates[number] = _rate(made)
-        if rates[number] <= _rate(best):
+        if rates[number] > _rate(best):
+            best = made
+        if rates[number] < before:
             break
-        best = made
+        before = rates[number]
     shown = ", ".join(f"{rate:,.0f} with {number}" for number, rate in rates.items())
     note = f"{best.target.io_tiles} I/O tiles of each chip: items a second are {shown}"
-    module = best.module_at(MACHINE)
-    write_notes(module, (*read_notes(module), note))
+    best.note(note)
     tell((note,))
     return best
 

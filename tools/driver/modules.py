@@ -63,6 +63,11 @@ class Modules:
         """The module that the machine runs. Raises InputError if the program has none."""
         return self.at(MACHINE)
 
+    @property
+    def last(self) -> ModuleOp:
+        """The module at the program's lowest level."""
+        return self.at(self.levels[-1])
+
     @computed_once
     def signature(self) -> Signature:
         """The inputs and outputs of the program."""

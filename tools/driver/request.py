@@ -736,7 +736,8 @@ def machine_of(
     for a number of I/O tiles that is not chosen yet."""
     if io_tiles == AUTO_IO:
         raise InputError(
-            "--io-tiles auto: only a program that is compiled whole has a price; need a number"
+            "--io-tiles auto compares whole compiled programs, and none is compiled here; need a "
+            "number (abele report shows which one auto chooses)"
         )
     found = _resolved(target)
     if chips is not None:

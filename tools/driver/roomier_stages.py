@@ -14,8 +14,7 @@ from ...ir.pass_manager import parse_pipeline, parse_specs
 from ...ir.support.errors import DoesNotFit
 from ...passes.assign_stages import AssignStages
 from ...passes.pipelines import PASSES
-from ..importers.notes import read_notes, write_notes
-from .executable import MACHINE, Executable
+from .executable import Executable
 
 ROUNDS = 3
 """How often stages are chosen anew."""
@@ -71,8 +70,7 @@ def in_roomier_stages(
             found = again
         else:
             if first is not None:
-                module = made.module_at(MACHINE)
-                write_notes(module, (*read_notes(module), NOTE))
+                made.note(NOTE)
                 tell((NOTE,))
             return made
     assert first is not None

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ...ir.support.errors import DoesNotFit, InputError
-from ..importers.notes import read_notes, write_notes
-from .executable import MACHINE, Executable
+from .executable import Executable
 
 ROUNDS = 4
 """The most compiles after the first one.
@@ -67,10 +66,9 @@ def fitting(
 
 def _noted(exe: Executable, spare: int) -> tuple[str, ...]:
     """The note about smaller plans, which is written on the program."""
-    module = exe.module_at(MACHINE)
     note = (
         f"planned for {spare:,} bytes of each tile less, because the variables of the first plans "
         "did not fit"
     )
-    write_notes(module, (*read_notes(module), note))
+    exe.note(note)
     return (note,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,6 +58,9 @@ from .operations import (
 from .schema import SCHEMA
 from .tree import tree_table
 from .vertices import MOST_VERTICES, vertex_tables
+
+_FOLDER = re.compile(r"(?<![^\s('\"])/[^\s:'\"]*/")
+"""The folder of a file whose path begins a word."""
 
 MOST_NODES = 20_000
 """The most operations of a level that is written as ONNX. Assumed: more than a viewer can draw."""
@@ -360,7 +364,14 @@ def _program(
             }
             for each in profile["relaxed_limits"]
         ],
+        "notes": notes_of(exe),
     }
+
+
+def notes_of(exe: Executable) -> list[str]:
+    """The lines for the user about a program, without folders of this host."""
+    name = os.path.basename(exe.path)
+    return [shown(_FOLDER.sub("", each.replace(exe.path, name))) for each in exe.notes]
 
 
 def target_facts(target: Target) -> dict[str, Any]:

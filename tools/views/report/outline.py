@@ -20,7 +20,7 @@ from ....ir.support.errors import DoesNotFit
 from ...driver.executable import Executable
 from ...driver.program import ReadProgram
 from ...driver.shown_text import shown
-from .collect import Report, provenance_table, target_facts
+from .collect import Report, notes_of, provenance_table, target_facts
 from .columns import empty, rows_table
 from .execution import group_size
 from .made_by import made_by
@@ -181,4 +181,5 @@ def _facts(exe: Executable, why: str, operations: int) -> dict[str, Any]:
         "operations_by_level": {LEVELS[0].name: operations},
         "seconds_by_stage": dict(exe.stages.seconds),
         "relaxed_limits": [],
+        "notes": notes_of(exe),
     }

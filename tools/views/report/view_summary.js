@@ -78,6 +78,7 @@ function aboutProgram() {
     ["levels", P.levels.join(" → ")], ["operations", Object.entries(P.operations_by_level).map(([level, n]) => `${level} ${digits(n)}`).join(", ")],
     ["seconds of compiling", Object.entries(P.seconds_by_stage).filter(([name]) => !["run", "load"].includes(name)).map(([name, s]) => `${name} ${s.toFixed(2)}`).join(", ")]]));
   about.querySelector("dl").classList.add("left");
+  about.append(...P.notes.map(line => make("p", { className: "note", textContent: line })));
   about.append(...Object.entries(data.absent).map(([name, why]) => make("p", { className: "note", textContent: `${name}: ${why}` })));
   return about;
 }

@@ -62,6 +62,18 @@ def test_the_second_time_nothing_is_compiled(folder: Path, compilations: list[st
     assert compilations == ["net.onnx"]
 
 
+def test_a_note_about_a_choice_is_on_programs_from_the_cache_and_in_their_files(folder: Path):
+    first, second = (compile_model("net.onnx", "tiny:8", io_tiles="auto") for _ in range(2))
+    assert (first.is_from_cache, second.is_from_cache) == (False, True)
+    assert "I/O tiles of each chip" in first.notes[-1]
+    assert second.notes == first.notes
+    assert second.profile["notes"] == list(first.notes)
+    second.save("net.abele")
+    saved = compile_model("net.abele")
+    assert saved.notes == first.notes
+    assert saved.profile["notes"] == list(first.notes)
+
+
 def test_an_entry_is_the_file_that_compile_writes(folder: Path):
     compile_model("net.onnx", TARGET, cache=False).save("net.abele")
     compile_model("net.onnx", TARGET).save("cold.abele")
