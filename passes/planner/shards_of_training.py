@@ -32,6 +32,9 @@ from .shards import Shard
 
 Across = tuple[int, ...]
 
+PASSING = (Reinterpretation, control.RepeatOp, nn.LoadOp, nn.StoreOp)
+"""Operations that pass on the values they read, or those of another run."""
+
 
 def shards_of_training(
     module: ModuleOp, chosen: Mapping[Operation, Across]
@@ -45,21 +48,22 @@ def shards_of_training(
     if phases.nodes is None or not any(chosen.values()):
         return {}
     ops = [*module.walk()]
+    passing = [op for op in ops if isinstance(op, PASSING)]
+    nodes = {
+        op: _nodes(op, phases)
+        for op in ops
+        if isinstance(op, Structured | Movement)
+        and op not in chosen
+        and phases.phase(op) != FORWARD
+    }
     found: dict[Operation, dict[int, int]] = {}
     for op, across in chosen.items():
         if phases.phase(op) != FORWARD or not isinstance(op, Structured):
             continue
         own = _nodes(op, phases)
-        layer = [
-            each
-            for each in ops
-            if isinstance(each, Structured | Movement)
-            and each not in chosen
-            and phases.phase(each) != FORWARD
-            and any(_is_in(node, own) for node in _nodes(each, phases))
-        ]
+        layer = [each for each, its in nodes.items() if any(_is_in(node, own) for node in its)]
         for d, chips in enumerate(across):
-            for axis in _axes_of_weights(op, d, layer, ops) if chips > 1 else ():
+            for axis in _axes_of_weights(op, d, layer, passing) if chips > 1 else ():
                 axis.follow()
                 for each, dim in axis.dims.items():
                     found.setdefault(each, {}).setdefault(dim, chips)
@@ -70,12 +74,12 @@ def in_layers(names: Collection[str], module: ModuleOp) -> Iterator[Operation]:
     """The operations of the backward and update phase of some layers.
 
     Args:
-        names: of nodes, or patterns.
+        names: of nodes, of operators made from several nodes ("fc1+relu1"), or patterns.
     """
-    phases = Phases.of(module)
+    phases, parts = Phases.of(module), {part for name in names for part in name.split("+")}
     for op in module.walk():
         if phases.phase(op) != FORWARD and any(
-            _is_in(node, names) or any(fnmatchcase(node, name) for name in names)
+            _is_in(node, parts) or any(fnmatchcase(node, part) for part in parts)
             for node in _nodes(op, phases)
         ):
             yield op
@@ -132,7 +136,7 @@ def _rank(op: Operation) -> int:
 
 
 def _axes_of_weights(
-    op: Structured, dim: int, layer: Sequence[Operation], ops: Sequence[Operation]
+    op: Structured, dim: int, layer: Sequence[Operation], passing: Sequence[Operation]
 ) -> Iterator[_Axis]:
     """The axis of each weight that an operation reads along a dimension."""
     assert isinstance(op, Operation)
@@ -141,7 +145,7 @@ def _axes_of_weights(
         axes = axes_along((Samples(dim, space.dims[dim].size),), access)
         axes = in_shape(axes, access.shape, nn.shape_of(value))
         if axes and isinstance(_source(value), nn.LoadOp):
-            yield _Axis(layer, ops, {value: axes}, prod(nn.shape_of(value)))
+            yield _Axis(layer, passing, {value: axes}, prod(nn.shape_of(value)))
 
 
 @dataclass
@@ -154,7 +158,7 @@ class _Axis:
 
     Attributes:
         layer: the operations in which it is looked for.
-        ops: all operations, for loops and states.
+        passing: the operations of the module that pass values on.
         values: the values that have it, with its place.
         size: the elements of the weight.
         dims: the dimension that it is in each operation of the layer. Of an operation that moves
@@ -162,7 +166,7 @@ class _Axis:
     """
 
     layer: Sequence[Operation]
-    ops: Sequence[Operation]
+    passing: Sequence[Operation]
     values: dict[SSAValue, Spans]
     size: int
     dims: dict[Operation, int] = field(default_factory=dict[Operation, int])
@@ -173,7 +177,7 @@ class _Axis:
         while known < len(self.values) + len(self.dims):
             known = len(self.values) + len(self.dims)
             self._join_states()
-            for each in self.ops:
+            for each in self.passing:
                 if isinstance(each, Reinterpretation):
                     self._view(each)
                 elif isinstance(each, control.RepeatOp):
@@ -194,7 +198,7 @@ class _Axis:
 
     def _join_states(self) -> None:
         states: dict[str, list[SSAValue]] = {}
-        for op in self.ops:
+        for op in self.passing:
             if isinstance(op, nn.LoadOp):
                 states.setdefault(op.state.string_value(), []).append(op.result)
             elif isinstance(op, nn.StoreOp):

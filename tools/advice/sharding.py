@@ -34,9 +34,9 @@ def shardings(
     """Layers that are cut across all chips, the one with the largest weight first, until the
     program fits.
 
-    There are none for a program that fits, on one chip, or if the variables that always live are
-    too large on their own. A layer that frees no memory is tried, but not kept, and one that no
-    plan cuts is left out.
+    There are none for a program that fits, on one chip, or if what always lives is too large for
+    all chips together. A layer that frees no memory is tried, but not kept. One that no plan cuts
+    is left out, and so is one that the user has cut.
 
     Args:
         found, exe: the program as it is.
@@ -47,10 +47,9 @@ def shardings(
     if found.fits or chips == 1 or found.chips > 1 or NN.name not in exe.levels:
         return
     taken = {Shard.read(each).name for each in given}
+    free = [each for each in _shards(exe, chips) if each.name not in taken]
     before, size, last = own, exe.memory.max_tile_bytes, ""
-    for shard in _shards(exe, chips)[:ROUNDS]:
-        if shard.name in taken:
-            continue
+    for shard in free[:ROUNDS]:
         changed = replace(before, shard=(*before.shard, str(shard)))
         change = f"{last} {OPTION} {shard}".strip()
         try:

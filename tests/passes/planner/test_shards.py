@@ -217,6 +217,8 @@ def test_a_step_of_a_sharded_layer_gives_the_states_of_one_chip(
 def test_no_chip_holds_all_of_a_sharded_weight_or_of_its_gradient():
     assert chips_with_all_of(step(("fc2:k=4",), "4:ring")) == 4
     assert chips_with_all_of(step(("fc1:n=4",), "4:ring")) == 1
+    # The name that abele plan shows.
+    assert chips_with_all_of(step(("fc1/product+fc1+the_r:n=4",), "4:ring")) == 1
 
 
 def test_operators_of_another_layer_are_not_cut():

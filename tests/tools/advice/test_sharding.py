@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import onnx
@@ -12,6 +13,7 @@ from some_models import model, node
 from abele.backends.target import resolve_target
 from abele.ir.errors import DoesNotFit, InputError
 from abele.tools import Executable, Training, compile_model
+from abele.tools.advice import sharding
 from abele.tools.advice.memory_map import memory_map
 from abele.tools.advice.room import CompileSettings
 from abele.tools.advice.sharding import shardings
@@ -82,3 +84,12 @@ def test_a_layer_that_no_plan_cuts_is_left_out():
     tried = [*shardings(found, exe, CompileSettings(exe.target), (), refused)]
     assert tried
     assert all("large" not in each.change for each in tried)
+
+
+def test_layers_that_the_user_has_cut_are_not_tried():
+    exe = compiled(SPELLING.format(100_000))
+    found = replace(memory_map(exe), shortage="x")
+    own = CompileSettings(exe.target)
+    with patch.object(sharding, "ROUNDS", 1):
+        tried = [*sharding.shardings(found, exe, own, ("large:n=2",), lambda _: exe)]
+    assert [each.change for each in tried] == ["--shard small:n=4"]
