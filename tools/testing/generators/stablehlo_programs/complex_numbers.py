@@ -39,7 +39,7 @@ def _made(draft: Draft, least: int = 0) -> SSAValue:
     """Complex numbers of two existing values."""
     real = _part(draft, draft.value(PARTS, least))
     imag = _part(draft, draft.of(nn.shape_of(real), nn.element_of(real)))
-    return draft.add_effect(stablehlo.ComplexOp(real, imag)).results[0]
+    return draft.put(stablehlo.ComplexOp(real, imag))[0]
 
 
 def _changed(draft: Draft, value: SSAValue) -> SSAValue:
@@ -47,7 +47,7 @@ def _changed(draft: Draft, value: SSAValue) -> SSAValue:
     cls = CLASSES[draft.choice(FUNCTIONS)]
     count = 2 if cls in stablehlo.BINARY else 1
     op = cls.create(operands=[value] * count, result_types=[value.type])
-    return draft.add_effect(op).results[0]
+    return draft.put(op)[0]
 
 
 def _taken_apart(draft: Draft, value: SSAValue) -> None:
@@ -65,7 +65,7 @@ def _complex(draft: Draft, name: str) -> None:
     value = _made(draft)
     if name == "chlo.conj":
         op = CLASSES[name].create(operands=[value], result_types=[value.type])
-        value = draft.add_effect(op).results[0]
+        value = draft.put(op)[0]
     _taken_apart(draft, value)
 
 
@@ -84,9 +84,9 @@ def _fft(draft: Draft, name: str) -> None:
     how = {"fft_type": stablehlo.FftTypeAttr(kind), "fft_length": integers(lengths)}
     op = CLASSES[name].create(operands=[value], result_types=[made], properties=how)
     if kind == "IRFFT":
-        draft.values += draft.add_effect(op).results
+        draft.values += draft.put(op)
     else:
-        _taken_apart(draft, draft.add_effect(op).results[0])
+        _taken_apart(draft, draft.put(op)[0])
 
 
 TABLE: Mapping[str, Draw] = {

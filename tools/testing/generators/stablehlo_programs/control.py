@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from xdsl.dialects import func
@@ -23,7 +23,17 @@ from xdsl.ir import Attribute, Region, SSAValue
 
 from .....dialects import nn, stablehlo
 from .....dialects.dtypes import element_type
-from .draft import ALL, CLASSES, Draft, Draw, Properties, number, scalar_like, tensor_like
+from .draft import (
+    ALL,
+    CLASSES,
+    Draft,
+    Draw,
+    Properties,
+    kind_of,
+    number,
+    scalar_like,
+    tensor_like,
+)
 from .elementwise import compared
 
 WORD = element_type(np.dtype(np.uint64))
@@ -49,14 +59,7 @@ def _computed(inner: Draft, types: Sequence[Attribute]) -> list[SSAValue]:
     """Values of these types that a few operations compute."""
     for _ in range(inner.random.randint(1, 3)):
         inner.shared.add_any(inner)
-    found = [SSAValue.get(each) for each in inner.block.args]
-    return [_of_type(inner, each) for each in types] if types else found
-
-
-def _of_type(draft: Draft, type_: Attribute) -> SSAValue:
-    alike = [each for each in draft.values if each.type == type_]
-    like = alike[-1] if alike else draft.new(type_)
-    return draft.of(nn.shape_of(like), nn.element_of(like))
+    return [inner.of(*kind_of(each)) for each in types]
 
 
 def _branches(draft: Draft, name: str) -> None:
@@ -103,13 +106,18 @@ def _function(draft: Draft, types: Sequence[Attribute]) -> func.FuncOp:
     if known and draft.chance(0.7):
         return draft.choice(known)
     inner = draft.inside(types, closed=True)
-    last = _computed(inner, ())[-1:]
-    last += [inner.values[-1]] if inner.values[-1] not in last else []
+    _computed(inner, ())
+    return _private(inner, dict.fromkeys((inner.block.args[-1], inner.values[-1])))
+
+
+def _private(inner: Draft, results: Iterable[SSAValue]) -> func.FuncOp:
+    """A new function of the program, whose body is a block that returns some values."""
+    last, functions = [*results], inner.shared.functions
     inner.block.add_op(func.ReturnOp(*last))
-    name = f"f{len(draft.shared.functions)}"
-    made = func.FuncOp(name, (list(types), [each.type for each in last]), inner.region())
+    types = [each.type for each in inner.block.args], [each.type for each in last]
+    made = func.FuncOp(f"f{len(functions)}", types, inner.region())
     made.attributes["sym_visibility"] = StringAttr("private")
-    draft.shared.functions.append(made)
+    functions.append(made)
     return made
 
 
@@ -148,11 +156,7 @@ def _custom_call(draft: Draft, name: str) -> None:
     a, b = inner.block.args[:2]
     is_float = nn.element_of(value) in (f32, f16)
     less = compared(inner, a, b, "GT" if largest else "LT", total=is_float)
-    inner.block.add_op(func.ReturnOp(less))
-    symbol = f"f{len(draft.shared.functions)}"
-    order = func.FuncOp(symbol, (pairs, [less.type]), inner.region())
-    order.attributes["sym_visibility"] = StringAttr("private")
-    draft.shared.functions.append(order)
+    symbol = _private(inner, [less]).sym_name.data
     made = [n if a != axis else kept for a, n in enumerate(shape)]
     op = CLASSES[name].create(
         operands=[value, places, draft.of((), nn.element_of(value)), draft.of((), i32)],
@@ -165,7 +169,7 @@ def _custom_call(draft: Draft, name: str) -> None:
             "mhlo.backend_config": DictionaryAttr({"reduction_dim": IntegerAttr(axis, i64)})
         },
     )
-    draft.values += draft.add_effect(op).results
+    draft.values += draft.put(op)
 
 
 def _load(draft: Draft, _: str) -> None:
@@ -173,7 +177,7 @@ def _load(draft: Draft, _: str) -> None:
     if draft.depth:
         return
     state = _state(draft, draft.value(ALL))
-    draft.values += draft.add_effect(nn.LoadOp(state.sym_name.data, state.elements)).results
+    draft.values += draft.put(nn.LoadOp(state.sym_name.data, state.elements))
 
 
 def _store(draft: Draft, _: str) -> None:
@@ -184,7 +188,7 @@ def _store(draft: Draft, _: str) -> None:
     fits = [op for op in fits if op.elements == value.type]
     state = draft.choice(fits) if fits else _state(draft, value)
     shared.stored.add(state.sym_name.data)
-    draft.add_effect(nn.StoreOp(value, state.sym_name.data))
+    draft.put(nn.StoreOp(value, state.sym_name.data))
 
 
 def _state(draft: Draft, like: SSAValue) -> nn.StateOp:

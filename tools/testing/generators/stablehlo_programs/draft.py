@@ -13,6 +13,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     IntegerAttr,
+    TensorType,
     bf16,
     f16,
     f32,
@@ -24,13 +25,14 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.hints import isa
 
 from .....dialects import nn, stablehlo
 from .....dialects.chlo import CHLO
 from .....dialects.dense import dense_of_array
 from .....dialects.dtypes import ELEMENTS, STORED, element_type, numpy_dtype
 from .....ir.provenance import named
-from .....ir.support.number_kinds import is_floating, is_unsigned
+from .....ir.support.number_kinds import is_floating
 from ....driver.arrays import Array
 from ..sketch import Data
 from ..values import values_of
@@ -176,15 +178,14 @@ class Draft:
     def constant(self, array: Any, element: Attribute) -> SSAValue:
         """A constant that no other operation reads by chance."""
         found = np.asarray(array).astype(numpy_dtype(element))
-        return self._added(stablehlo.ConstantOp(found)).results[0]
+        return self.put(stablehlo.ConstantOp(found))[0]
 
     def new(self, type_: Attribute) -> SSAValue:
         """A new value of a type: an argument of @main, or a constant."""
         if self.argument is not None and not self.chance(CONSTANT):
             found = self.argument(type_)
         else:
-            shape, element = _of(type_)
-            found = self._added(stablehlo.ConstantOp(self.array(shape, element))).results[0]
+            found = self.put(stablehlo.ConstantOp(self.array(*kind_of(type_))))[0]
         self.values.append(found)
         return found
 
@@ -273,18 +274,16 @@ class Draft:
             properties=dict(properties or {}),
             regions=regions,
         )
-        self.values += self._added(op).results
+        self.values += self.put(op)
         return op.results
 
-    def _added(self, op: Operation) -> Operation:
+    def put(self, op: Operation) -> Sequence[SSAValue]:
+        """Add an operation that is made already, and return its results, which no later operation
+        reads by chance."""
         self.shared.made += 1
         op.location = named(f"op{self.shared.made}")
         self.block.add_op(op)
-        return op
-
-    def add_effect(self, op: Operation) -> Operation:
-        """Add an operation that is made already, and whose results nobody reads by chance."""
-        return self._added(op)
+        return op.results
 
     def end(self, values: Sequence[SSAValue]) -> None:
         """End the block of a region."""
@@ -311,10 +310,10 @@ class Draft:
         return Region(self.block)
 
 
-def _of(type_: Attribute) -> tuple[tuple[int, ...], Attribute]:
-    """The shape and the elements of a type of tensors."""
-    argument = Block(arg_types=[type_]).args[0]
-    return nn.shape_of(argument), nn.element_of(argument)
+def kind_of(type_: Attribute) -> tuple[tuple[int, ...], Attribute]:
+    """The shape and the element type of a type of tensors."""
+    assert isa(type_, TensorType[Attribute])
+    return type_.get_shape(), type_.element_type
 
 
 Draw: TypeAlias = Callable[[Draft, str], object]
@@ -349,9 +348,3 @@ def tensor_like(value: SSAValue, shape: Sequence[int] | None = None) -> Attribut
 def scalar_like(value: SSAValue) -> Attribute:
     """The type of one element of a value."""
     return tensor_like(value, ())
-
-
-def is_signed(element: Attribute) -> bool:
-    """Whether an element type has negative numbers."""
-    dtype = numpy_dtype(element)
-    return element != i1 and not is_unsigned(dtype)

@@ -80,23 +80,28 @@ def region_of(draft: Draft, types: Sequence[Attribute], merge: Merge) -> Region:
 
 def _combining(draft: Draft, elements: Sequence[Attribute]) -> tuple[Region, list[Any]]:
     """A region that merges two elements of each tensor in any order, and what it begins with."""
-    names = [draft.choice(_merges(each)) for each in elements]
-    together = len(set(elements)) == 1 and len(elements) == 2 and draft.chance(0.3)
+    types = [nn.tensor((), each) for each in (*elements, *elements)]
+    if len(elements) == 2 and len(set(elements)) == 1 and draft.chance(0.3):
+        region = region_of(draft, types, _largest_and_next)
+        return region, [neutral("maximum", each) for each in elements]
+    names, count = [draft.choice(_merges(each)) for each in elements], len(elements)
 
     def merge(inner: Draft, given: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        count = len(elements)
-        made = [_merged(inner, n, given[i], given[count + i]) for i, n in enumerate(names)]
-        if together:
-            # Each result depends on all elements, so that no combiner of one tensor is enough.
-            names[:] = ["maximum", "minimum"] if elements[0] != i1 else ["or", "and"]
-            high = inner.add(f"stablehlo.{names[0]}", [given[0], given[2]], [given[0].type])[0]
-            low = inner.add(f"stablehlo.{names[1]}", [given[1], given[3]], [given[1].type])[0]
-            made = [high, low]
-        return made
+        return [_merged(inner, n, given[i], given[count + i]) for i, n in enumerate(names)]
 
-    types = [nn.tensor((), each) for each in (*elements, *elements)]
     region = region_of(draft, types, merge)
     return region, [neutral(n, e) for n, e in zip(names, elements, strict=True)]
+
+
+def _largest_and_next(inner: Draft, given: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    """The largest element of the first tensor, and of all others the largest.
+
+    The second result depends on both tensors, so no combiner of one tensor is enough.
+    """
+    a, b, c, d = given
+    high, low = ("or", "and") if nn.element_of(a) == i1 else ("maximum", "minimum")
+    loser = _merged(inner, low, a, c)
+    return [_merged(inner, high, a, c), _merged(inner, high, loser, _merged(inner, high, b, d))]
 
 
 def _extreme(draft: Draft, name: str) -> None:
@@ -137,13 +142,11 @@ def _extreme(draft: Draft, name: str) -> None:
 
 
 def _beside(draft: Draft, value: SSAValue, kinds: Kinds) -> list[SSAValue]:
-    """A value, and often others of its shape."""
-    count = draft.choice((0, 0, 0, 1))
-    shape = nn.shape_of(value)
-    return [
-        value,
-        *(draft.of(shape, draft.choice((nn.element_of(value), *kinds))) for _ in range(count)),
-    ]
+    """A value, and sometimes another of its shape."""
+    if draft.chance(0.75):
+        return [value]
+    element = nn.element_of(value) if draft.chance(0.5) else draft.choice(kinds)
+    return [value, draft.of(nn.shape_of(value), element)]
 
 
 def _reduce(draft: Draft, name: str) -> None:
