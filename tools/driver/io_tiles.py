@@ -41,9 +41,9 @@ def with_best_io_tiles(
     """The program that handles the most items a second, of those with some numbers of I/O tiles.
 
     Without I/O tiles, all tiles compute, but transfers add to the time of a run. Few I/O tiles may
-    be slower than none, because their copies take long. So more are tried until a number gives
-    fewer items a second than the one before it, whatever the rate without any. A program that does
-    not fit is left out. If the one without I/O tiles does not fit, no other is tried.
+    be slower than none, because their copies take long. So more are tried until a number gives no
+    more items a second than the number before it, whatever the rate without any. A program that
+    does not fit is left out. If the one without I/O tiles does not fit, no other is tried.
 
     Args:
         compile_with: compiles the program with so many I/O tiles. Raises DoesNotFit and InputError.
@@ -69,7 +69,7 @@ def with_best_io_tiles(
         rates[number] = _rate(made)
         if rates[number] > _rate(best):
             best = made
-        if rates[number] < before:
+        if rates[number] <= before:
             break
         before = rates[number]
     shown = ", ".join(f"{rate:,.0f} with {number}" for number, rate in rates.items())
