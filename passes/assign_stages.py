@@ -215,12 +215,12 @@ class _Assignment:
     def _too_large(self, op: Operation, held: int) -> str:
         """What to do about an operation that no chip has room for."""
         kept = "its weight and the sum of its gradients" if self.is_training else "its weight"
-        over, chips = held - self._room, self.target.chips
-        shard = shard_of_weight(op, origin(op) or op.name, chips)
-        cut = "" if shard is None else f", or with --replicas {chips} {OPTION} {shard},"
+        over, chips, name = held - self._room, self.target.chips, origin(op)
+        shard = None if name is None else shard_of_weight(op, name, chips)
+        cut = "" if shard is None else f", and --replicas {chips} {OPTION} {shard} cuts this one"
         return (
             f"{place_of(op)} alone keeps {held} bytes there ({kept}), {over} too many, so no cut "
-            f"fits; without --pipeline{cut} operators are cut across chips"
+            f"fits; without --pipeline, operators are cut across chips{cut}"
         )
 
     def _check_memory(

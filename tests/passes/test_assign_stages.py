@@ -111,8 +111,8 @@ def test_a_layer_that_no_chip_holds_is_named_with_what_cuts_it():
         AssignStages(stages=2, target=tight).apply(ctx, module)
     assert caught.value.remedy == (
         f"fc0 alone keeps 65536 bytes there (its weight), {65536 - caught.value.available} too "
-        "many, so no cut fits; without --pipeline, or with --replicas 2 --shard fc0:n=2, operators "
-        "are cut across chips"
+        "many, so no cut fits; without --pipeline, operators are cut across chips, and --replicas "
+        "2 --shard fc0:n=2 cuts this one"
     )
 
 
