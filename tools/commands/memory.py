@@ -69,9 +69,9 @@ def memory_command(
 ) -> None:
     """Show what fills the fullest tile in its worst superstep, by category and layer.
 
-    Reports a program that does not fit, too, and then exits with 3; one that misses the bound of
-    --recompute auto:BYTES exits with 2. The sizes of code, vertex
-    state, exchange code and stacks follow from rules in the target's table `code`.
+    Reports a program that does not fit, too, and then exits with 3. One that misses the bound of
+    --recompute auto:BYTES exits with 2. The sizes of code, vertex state, exchange code and stacks
+    follow from rules in the target's table `code`.
     """
     with user_errors(text_in(model), model) as context:
         extensions = context.load(how.load)

@@ -71,15 +71,16 @@ def compiled(request: Request) -> Executable:
 
 def _with_best_io_tiles(request: Request) -> Executable:
     """The program of a request that leaves the number of I/O tiles open."""
+    # The user is told once of what the model says, and asked once for inputs.
+    again = replace(request, on_read=None, on_inputs=None, on_note=None)
 
     def compile_with(number: int) -> Executable:
-        # The user is told once of what the model says.
-        first = request if number == 0 else replace(request, on_read=None, on_note=None)
+        first = request if number == 0 else again
         return compiled(replace(first, io_tiles=number, dump_ir=None))
 
     best = with_best_io_tiles(compile_with, request.tell, unbounded=request.unbounded)
     if request.dump_ir is not None:
-        _ = compiled(replace(request, io_tiles=best.target.io_tiles, on_read=None, on_note=None))
+        _ = compiled(replace(again, io_tiles=best.target.io_tiles))
     return best
 
 

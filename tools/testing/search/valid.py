@@ -76,8 +76,7 @@ def passes_to_the_machine(program: Program) -> tuple[str, ...]:
     """The rest of the default pipeline for a program, which may be partly decided."""
     module, level = program.module, program.level
     if level in FROM_SOURCES:
-        lowered = (*FROM_SOURCES[level], shorthand_from(NN))
-        return lowered
+        return (*FROM_SOURCES[level], shorthand_from(NN))
     # The way out of a user's level leads to one of abele's levels, never to another user's level.
     used = [each for each in LEVELS if each.like is None or each == level]
     down = passes_down(used)

@@ -50,7 +50,7 @@ def test_a_program_has_the_operations_that_are_asked_for(family: str):
 
 
 def test_programs_run_at_their_own_level():
-    for seed in range(40):
-        program = random_program(Random(seed))
-        if program.level == STABLEHLO:
-            assert run_stablehlo(program.module, program.inputs).outputs
+    some = [random_program(Random(seed)) for seed in range(40)]
+    own = [each for each in some if each.level == STABLEHLO]
+    assert len(own) > 35
+    assert all(run_stablehlo(each.module, each.inputs).outputs for each in own)
