@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 from xdsl.ir import Operation
 
 from ....dialects.abele import Plan, PlanAttr
-from ....dialects.levels import NN, PLANNED
+from ....dialects.levels import NN, PLANNED, STABLEHLO
 from ....dialects.nn.group import GROUP
 from ....ir.rules.choices import Hints
 from ....ir.support.errors import DoesNotFit, InputError
@@ -108,7 +108,12 @@ class Aim:
         operators: OperatorsGiven = (),
         decisions: Sequence[str] = (),
     ) -> Aim:
-        """The aim of a check. Raises InputError for an unknown operator or decision."""
+        """The aim of a check. Raises InputError for an unknown operator or decision.
+
+        Args:
+            level: of the programs. Those of stablehlo have operations of stablehlo, and all others
+                are made from operators of nn.
+        """
         unknown = [each for each in decisions if each not in ALL_DECISIONS]
         if unknown:
             raise InputError(f"decision '{unknown[0]}'; need some of {', '.join(ALL_DECISIONS)}")
@@ -118,12 +123,13 @@ class Aim:
         users = tuple(each for each in tested if not is_abeles(each))
         found = users or (tested if level == NN.name else ())
         aim = Aim(level, found if len(found) <= FEW_PASSES else (), names, tuple(decisions))
-        known = {cls.name for cls in aim.vocabulary().classes} | TABLE.keys()
+        made_of, known = NN, {cls.name for cls in aim.vocabulary().classes}
+        if level == STABLEHLO.name:
+            made_of, known = STABLEHLO, set(TABLE)
         missing = [name for name in names if name not in known]
         if missing:
             raise InputError(
-                f"operator '{missing[0]}': no operator of nn or stablehlo that can run has this "
-                "name"
+                f"operator '{missing[0]}': no operator of {made_of} that can run has this name"
             )
         if not decisions:
             named = (name for each in users for name in decisions_named_by(each))
@@ -141,7 +147,7 @@ class Aim:
         """The numbers of the operators that programs should contain; () for any operators."""
         if self.operators:
             names = [cls.name for cls in operators.classes]
-            return tuple(sorted(names.index(name) for name in self.operators if name in names))
+            return tuple(sorted(map(names.index, self.operators)))
         return named_operators(self.passes, operators)
 
     def of_stablehlo(self, number: int) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ....dialects.levels import STABLEHLO
-from ....ir.support.errors import one_line_with_notes
+from ....ir.support.errors import InputError, one_line_with_notes
 from ..generators.build import build
 from ..generators.levels import at_level
 from ..generators.program import Program
@@ -49,11 +49,14 @@ def generated(
         aim: the operators, decisions and numbers that programs should contain. Half of the programs
             contain the left sides of rules, or are made of the aim's operators. Others resemble
             programs that the passes changed, or that reached new code of them. If the aim names
-            nothing, or nothing that helps, half of the programs resemble changed ones.
+            nothing, or nothing that helps, half of the programs resemble changed ones. Programs of
+            stablehlo resemble no others.
         news: whether the latest program reached new code.
-        training: whether to make steps of training only.
+        training: whether to make steps of training only, which stablehlo has none of.
     """
     if level == STABLEHLO.name:
+        if training:
+            raise InputError(f"steps of training are programs of nn, not of {level}")
         for number in range(count):
             key = f"{seed} {number}"
             look(random_program(Random(key), aim.of_stablehlo(number), key))

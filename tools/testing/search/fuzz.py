@@ -24,6 +24,7 @@ from ....passes.pipelines import FROM_SOURCES, PASSES, shorthand_from, users_pas
 from ....passes.train import Train
 from ..generators.decisions import LowerAtRandom
 from ..generators.levels import known_levels
+from ..generators.stablehlo_programs.table import TABLE
 from .aim import Aim
 from .failures import Miscompiled, PassFailed, Untested
 from .pass_check import check_pass, check_pipeline
@@ -65,7 +66,8 @@ def jobs(
 ) -> dict[str, Check]:
     """The checks of some passes, by name; of everything in abele if none are given.
 
-    Everything includes the levels that extensions add, and the conversions there and away.
+    Everything includes the levels that extensions add, and the conversions there and away. Each
+    check then gets the operators that its programs may have.
 
     Raises InputError for an unknown pass, level, operator or decision.
 
@@ -77,10 +79,22 @@ def jobs(
     """
     if level is not None:
         level_given(level)
-    Aim.of((), NN.name, operators, decisions)
+    own = tuple(each for each in operators if each in TABLE)
+    others = tuple(each for each in operators if each not in TABLE)
+    Aim.of((), NN.name, others, decisions)
     found = _jobs(passes, {**registry, **users_passes()}, level)
-    about = {"operators": tuple(operators), "decisions": tuple(decisions)}
-    return {name: partial(check, **about) for name, check in found.items()}
+    about: dict[str, tuple[str, ...]] = dict.fromkeys(found, tuple(operators))
+    if not passes and level is None:
+        about = {name: own if _is_from_stablehlo(name) else others for name in found}
+    return {
+        name: partial(check, operators=about[name], decisions=tuple(decisions))
+        for name, check in found.items()
+    }
+
+
+def _is_from_stablehlo(job: str) -> bool:
+    """Whether one of all jobs tests programs of stablehlo."""
+    return job in FROM_SOURCES[STABLEHLO] or job.startswith(STABLEHLO.name)
 
 
 def _jobs(
@@ -115,6 +129,8 @@ def _of_pass(spec: str, registry: Mapping[str, PassEntry], level: str | None) ->
                 "results cannot be compared; need train alone and without options, for steps with "
                 "random options, compiled by all passes"
             )
+        if level == STABLEHLO.name:
+            raise InputError(f"{spec!r}: steps of training are programs of nn, not of {level}")
         return partial(check_pipeline, None, level, training=True)
     return partial(check_pass, each, level)
 

@@ -74,6 +74,11 @@ def test_the_code_of_a_users_pass_names_decisions():
     ("options", "problem"),
     [
         ({"operators": ["nn.nothing"]}, "operator 'nn.nothing'"),
+        ({"operators": ["stablehlo.gather"]}, "operator 'stablehlo.gather': no operator of nn"),
+        (
+            {"operators": ["nn.add"], "level": "stablehlo"},
+            "operator 'nn.add': no operator of stablehlo",
+        ),
         ({"decisions": ["color"]}, f"decision 'color'; need some of {', '.join(ALL_DECISIONS)}"),
         ({"operators": [nn.AddOp], "programs": programs("nn")}, "but not both"),
     ],

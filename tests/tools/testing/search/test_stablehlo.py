@@ -1,6 +1,7 @@
 """Passes of the level stablehlo are tested by the kit as those of any other level."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -9,11 +10,19 @@ from xdsl.ir import Operation
 from abele.dialects import nn
 from abele.dialects.levels import NN, STABLEHLO
 from abele.dialects.stablehlo import SliceOp
+from abele.ir.errors import InputError
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes import convert_stablehlo_to_nn
 from abele.passes.stablehlo_to_nn.conversion import Lower
 from abele.passes.stablehlo_to_nn.table import TABLE
-from abele.tools.testing import Miscompiled, PassFailed, Program, check_pass, programs
+from abele.tools.testing import (
+    Miscompiled,
+    PassFailed,
+    Program,
+    check_pass,
+    check_pipeline,
+    programs,
+)
 from abele.tools.testing.search.fuzz import jobs
 from abele.tools.testing.search.pass_level import level_for
 from abele.tools.testing.search.settings import CheckOptions, CheckSettings
@@ -69,7 +78,17 @@ def test_the_pass_that_leads_to_nn_is_checked_on_programs_of_stablehlo():
 
 
 def test_there_are_jobs_from_stablehlo():
-    assert {"convert-stablehlo-to-nn", "stablehlo -> exchange, as planned"} <= set(jobs())
+    names = {"convert-stablehlo-to-nn", "stablehlo -> exchange, as planned"}
+    found = jobs(operators=["stablehlo.gather", "nn.add"])
+    for name, check in found.items():
+        own = "stablehlo.gather" if name in names else "nn.add"
+        assert isinstance(check, partial)
+        assert check.keywords["operators"] == (own,)
+    assert names <= found.keys()
+    with pytest.raises(InputError, match="steps of training are programs of nn"):
+        jobs(["train"], level="stablehlo")
+    with pytest.raises(InputError, match="steps of training are programs of nn"):
+        check_pipeline(level="stablehlo", training=True, examples=1)
 
 
 MISTAKES: dict[str, Lower] = {
