@@ -41,14 +41,16 @@ class _Windows:
 
 def _windows(draft: Draft, shape: Sequence[int]) -> _Windows:
     random, rank = draft.random, len(shape)
-    batching = draft.some(rank, 0)[:1] if draft.chance(0.25) else []
+    shared = min(rank, random.choice((0, 0, 0, 1, 2)))
+    batching = sorted(random.sample(range(rank), shared))
     others = [a for a in range(rank) if a not in batching]
     gone = [a for a in others if draft.chance(0.5)]
     numbers = random.sample(others, random.randint(0, len(others)))
-    outer = [draft.choice((1, 2, 3)) for _ in range(random.randint(0, 2))]
-    places_batching = [random.randint(0, len(outer)) for _ in batching]
-    for axis, at in zip(batching, places_batching, strict=True):
-        outer.insert(at, shape[axis])
+    own = [draft.choice((1, 2, 3)) for _ in range(random.randint(0, 2))]
+    places_batching = random.sample(range(len(own) + shared), shared)
+    sizes_of = {at: shape[axis] for at, axis in zip(places_batching, batching, strict=True)}
+    rest = iter(own)
+    outer = [sizes_of[a] if a in sizes_of else next(rest) for a in range(len(own) + shared)]
     places, at = list(outer), random.randint(0, len(outer))
     if len(numbers) == 1 and draft.chance(0.3):
         at = len(places)
@@ -63,10 +65,16 @@ def _windows(draft: Draft, shape: Sequence[int]) -> _Windows:
     offsets = sorted(random.sample(range(len(outer) + len(kept)), len(kept)))
     inner, batch = iter(kept), iter(outer)
     made = [next(inner) if a in offsets else next(batch) for a in range(len(outer) + len(kept))]
-    lists = (batching, places_batching, gone, numbers)
-    own = [tuple(each) for each in lists]
     return _Windows(
-        own[0], own[1], own[2], own[3], at, tuple(places), tuple(sizes), tuple(offsets), tuple(made)
+        batching=tuple(batching),
+        places_batching=tuple(places_batching),
+        gone=tuple(gone),
+        numbers=tuple(numbers),
+        at=at,
+        places=tuple(places),
+        sizes=tuple(sizes),
+        offsets=tuple(offsets),
+        shape=tuple(made),
     )
 
 

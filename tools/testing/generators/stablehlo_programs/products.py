@@ -26,7 +26,7 @@ def _dot_general(draft: Draft, name: str) -> None:
     shape, element = nn.shape_of(lhs), nn.element_of(lhs)
     order = draft.random.sample(range(len(shape)), len(shape))
     count = draft.random.randint(0, len(shape))
-    batches, terms = order[:count][: draft.random.randint(0, 1)], order[:count]
+    batches, terms = order[:count][: draft.random.randint(0, 2)], order[:count]
     terms = [a for a in terms if a not in batches]
     kept = [a for a in range(len(shape)) if a not in (*batches, *terms)]
     free = draft.shape(0, 1 + (len(kept) == 0))
