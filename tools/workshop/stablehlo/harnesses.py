@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -72,29 +72,35 @@ def case(number: int) -> Case:
             raise NotImplementedError(f"jax: {type(error).__name__}: {error}") from None
     expected = [_array(each) for each in jax.tree.leaves(results)]
     allowed = [float(tolerances[each.dtype]) for each in expected]
+    leaves, form = jax.tree.flatten(arguments)
     return Case(
         name,
         group,
         model.text,
-        [_array(each) for each in jax.tree.leaves(arguments)],
+        [_array(each) for each in leaves],
         expected,
         [
             OPEN if i in open_outputs(group, harness.params) else Tolerance(each, each)
             for i, each in enumerate(allowed)
         ],
-        exact=lambda: _in_double(jax, harness.dyn_fun, arguments),
+        # Keys of random numbers are inputs as their bits, which are no arguments of JAX.
+        exact=None
+        if any(map(_is_key, leaves))
+        else partial(_in_double, jax, harness.dyn_fun, form),
     )
 
 
-def _in_double(jax: Any, function: Any, arguments: Sequence[Any]) -> list[Array]:
-    """The results of a function of the same floats and complex numbers in double the bits."""
+def _in_double(jax: Any, function: Any, form: Any, inputs: Sequence[Array]) -> list[Array]:
+    """The results of a function of the same floats and complex numbers in double the bits.
+
+    Args:
+        form: of the arguments, whose leaves are the inputs.
+    """
     wide = {"float32": np.float64, "complex64": np.complex128}
+    widened = [each.astype(wide.get(each.dtype.name, each.dtype)) for each in inputs]
     with jax.enable_x64(True):
-        widened: list[Any] = jax.tree.map(
-            lambda each: np.asarray(each, wide.get(each.dtype.name, each.dtype)),  # pyright: ignore
-            list(arguments),
-        )
-        return [_array(each) for each in jax.tree.leaves(jax.jit(function)(*widened))]
+        results = jax.jit(function)(*jax.tree.unflatten(form, widened))
+        return [_array(each) for each in jax.tree.leaves(results)]
 
 
 def open_outputs(group: str, params: Mapping[str, Any]) -> Sequence[int]:
@@ -113,7 +119,9 @@ def open_outputs(group: str, params: Mapping[str, Any]) -> Sequence[int]:
 
 def _array(value: Any) -> Array:
     """The array of a leaf; of keys of random numbers, that of their bits."""
-    jax = import_module("jax")
-    if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
-        value = jax.random.key_data(value)
-    return np.asarray(value)
+    return np.asarray(import_module("jax").random.key_data(value) if _is_key(value) else value)
+
+
+def _is_key(value: Any) -> bool:
+    dtypes = import_module("jax").dtypes
+    return bool(dtypes.issubdtype(value.dtype, dtypes.prng_key))

@@ -118,4 +118,41 @@ def test_complex_numbers_may_be_nearer_to_exact_ones_than_the_expected_are(by: f
     case = replace(CONJUGATED, inputs=[Z[:2]], text=CONJUGATED.text.replace("3x", "2x"))
     expected = [(-Z[:2] + np.array([1e-4, 0])).astype(np.complex64)]
     exact = -Z[:2].astype(np.complex128) + np.array([0 if by > 0 else 1.6e-4, 0])
-    assert judge(replace(case, expected=expected, exact=lambda: [exact])).verdict == verdict
+    assert judge(replace(case, expected=expected, exact=lambda _: [exact])).verdict == verdict
+
+
+NEARLY_SINGULAR = [[1, 1], [1, 1 + 1e-5]]
+REGULAR = [[2, 1], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "at", "by", "verdict"),
+    [
+        # The rounding of the matrix moves the last element, 0.003, by 2e-5, and the first by 6e-8.
+        (NEARLY_SINGULAR, (1, 1), 1e-5, "near"),
+        (NEARLY_SINGULAR, (1, 1), 1e-3, "wrong"),
+        (NEARLY_SINGULAR, (0, 0), 1e-5, "wrong"),
+        (NEARLY_SINGULAR, (0, 0), np.nan, "wrong"),
+        (REGULAR, (1, 1), 1e-5, "wrong"),
+    ],
+)
+def test_a_factor_may_be_as_far_from_the_exact_one_as_the_rounding_of_its_matrix_moves_it(
+    matrix: list[list[float]], at: tuple[int, int], by: float, verdict: str
+):
+    def exact(inputs):
+        factor = np.linalg.cholesky(inputs[0].astype(np.float64)).T
+        factor[at] += by
+        return [factor]
+
+    given = np.array(matrix, np.float32)
+    case = Case(
+        "case",
+        "group",
+        text("stablehlo.cholesky", "tensor<2x2xf32>"),
+        [given],
+        [np.linalg.cholesky(given).T + np.float32(1e-2)],
+        [Tolerance(1e-6, 1e-6)],
+        exact=exact,
+    )
+    assert judge(case).verdict == verdict
+    assert judge(replace(case, exact=None)).verdict == "wrong"
