@@ -525,9 +525,3 @@ class Composite(ABC):
     def wide_operands(self) -> tuple[int, ...]:
         """The operands that stay float32 when the program's other values get a narrower type."""
         return ()
-
-    @property
-    def mixed_axes(self) -> int:
-        """How many of the last axes are those of matrices, so that no axis of samples is among
-        them."""
-        return 0

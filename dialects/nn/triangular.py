@@ -236,11 +236,6 @@ class CholeskyOp(CompositeOp):
     def __init__(self, operand: SSAValue, *, upper: bool = False):
         super().__init__([operand], flags(upper=upper))
 
-    @property
-    def mixed_axes(self) -> int:
-        """The last two axes."""
-        return 2
-
     def infer(self) -> TensorType[Attribute]:
         """The operand's type."""
         return tensor(_need_square(self.operand, "a matrix"), element_of(self.operand))
@@ -389,11 +384,6 @@ class TriangularSolveOp(CompositeOp):
     ):
         given = flags(lower=lower, transpose=transpose, unit=unit, from_right=from_right)
         super().__init__([matrix, right], given)
-
-    @property
-    def mixed_axes(self) -> int:
-        """The last two axes."""
-        return 2
 
     def infer(self) -> TensorType[Attribute]:
         """The type of the right side."""

@@ -182,11 +182,7 @@ class Batch:
             for i, axis in given:
                 self._through(node, op, moves[i], 0, axis)
         elif isinstance(op, Composite) and not isinstance(op, Reinterpretation):
-            operand, axis = given[0]
-            rank = len(nn.shape_of(op.operands[operand]))
-            if axis >= rank - op.mixed_axes:
-                raise self._mixed(node)
-            self._past(node, op, axis)
+            self._past(node, op, given[0][1])
 
     def _through(
         self, node: NodeBuilder, op: Operation, space: Space, operand: int, axis: int
