@@ -73,6 +73,7 @@ class Loss:
         has_classes: whether the target is the index of a class along axis 1, instead of a tensor of
             the output's type.
         within: the operation class that the loss contains, if such an operation makes the output.
+        along: the axis along which it works, if it works along one.
         has_target: whether the program gets an input for a target.
         has_frames: whether the output is [samples, frames, classes], and the target has a row of
             labels for each sample.
@@ -80,7 +81,8 @@ class Loss:
 
     build: Build
     has_classes: bool = False
-    within: type[nn.SoftmaxOp | nn.SigmoidOp | nn.LogSoftmaxOp] | None = None
+    within: type[nn.SoftmaxOp | nn.SigmoidOp] | None = None
+    along: int = 1
     has_target: bool = True
     has_frames: bool = False
 
@@ -106,8 +108,9 @@ class Loss:
             while isinstance(value, OpResult) and isinstance(value.op, nn.ReshapeOp):
                 value = value.op.operand
             if isinstance(value, OpResult) and isinstance(value.op, self.within):
-                source = value.op.operand
-                if nn.shape_of(source) == nn.shape_of(output):
+                made, source = value.op, value.op.operand
+                is_along = not isinstance(made, nn.SoftmaxOp) or made.along == self.along
+                if is_along and nn.shape_of(source) == nn.shape_of(output):
                     return source
         return output
 
@@ -204,7 +207,7 @@ LOSSES: dict[str, Loss] = {
     "mean_square": Loss(_mean_square),
     "mean_absolute": Loss(_mean_absolute),
     "huber": Loss(_huber),
-    "ctc": Loss(_ctc, has_frames=True),
+    "ctc": Loss(_ctc, within=nn.SoftmaxOp, along=2, has_frames=True),
     "given": Loss(_given, has_target=False),
 }
 """Losses by name."""

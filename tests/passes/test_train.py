@@ -740,15 +740,18 @@ SAID = np.array([[1, 0, -1], [2, -1, -1]], np.int32)
 """Two labels of the first sample, one of the second. The blank is the last class, 3."""
 
 
-def spoken() -> tuple[str, Arrays]:
-    """y = x @ w, of samples, frames and classes."""
-    text = """
-    nn.state @w : tensor<3x4xf64> = <"{w}">
-    func.func @main(%x: tensor<2x4x3xf64>) -> tensor<2x4x4xf64> attributes {arg_names = ["x"]} {
+def spoken(op: str = "") -> tuple[str, Arrays]:
+    """y = x @ w, and perhaps a function of it, of samples, frames and classes."""
+    last, kind = "%1" if op else "%0", "tensor<2x4x4xf64>"
+    more = f'%1 = {op} : ({kind}) -> {kind} loc("end")' if op else ""
+    text = f"""
+    nn.state @w : tensor<3x4xf64> = <"{{w}}">
+    func.func @main(%x: tensor<2x4x3xf64>) -> {kind} attributes {{arg_names = ["x"]}} {{
       %w = nn.load @w : tensor<3x4xf64> loc("w")
-      %0 = nn.matmul %x, %w : (tensor<2x4x3xf64>, tensor<3x4xf64>) -> tensor<2x4x4xf64> loc("p")
-      func.return %0 : tensor<2x4x4xf64>
-    }"""
+      %0 = nn.matmul %x, %w : (tensor<2x4x3xf64>, tensor<3x4xf64>) -> {kind} loc("p")
+      {more}
+      func.return {last} : {kind}
+    }}"""
     return text, {"w": np.random.default_rng(3).normal(size=(3, 4))}
 
 
@@ -779,12 +782,33 @@ def test_the_loss_of_sequences_sums_over_alignments(reduction: str):
     assert (stepped * way).sum() == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["ctc", "softmax_cross_entropy"])
+def test_a_loss_contains_a_softmax_along_its_own_classes_only(loss: str):
+    """Along another axis, it is a function like others."""
+    target = SAID if loss == "ctc" else np.zeros((2, 4), np.int32)
+    options = {"loss": loss, **({"blank": 3, "labels": 3} if loss == "ctc" else {})}
+    runs = [
+        run_reference(training(spoken(op), **options), {"x": SPOKEN, "target": target}).outputs
+        for op in ("", "nn.softmax %0 axis 1", "nn.softmax %0 axis 2")
+    ]
+    own, other = (2, 1) if loss == "ctc" else (1, 2)
+    assert runs[own] == runs[0]
+    assert runs[other] != runs[0]
+
+
 def test_a_sample_with_too_few_frames_has_an_infinite_loss_and_no_gradient():
     module = training(spoken(), loss="ctc", blank=3, reduction="none")
     labels = np.array([[1, 1, 1, -1], [2, -1, -1, -1]], np.int32)
     both = run_reference(module, {"x": SPOKEN, "target": labels})
     assert np.isinf(both.outputs["loss"]).tolist() == [True, False]
     assert np.isfinite(both.state["w"]).all()
+
+
+def test_a_label_after_one_that_is_none_is_a_fault_of_the_run():
+    module = training(spoken(), loss="ctc", blank=3)
+    labels = np.array([[1, -1, 0, -1], [2, -1, -1, -1]], np.int32)
+    with pytest.raises(IndexFault, match="index 4"):
+        run_reference(module, {"x": SPOKEN, "target": labels})
 
 
 @pytest.mark.parametrize(
