@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from ...dialects import stablehlo
-from ...dialects.source_types import element_of, shape_of, tensor
+from ...dialects.source_types import dtype_of_elements, element_of, shape_of, tensor
 from .splitting import Splitting
 
 
@@ -64,6 +65,25 @@ def box(new: Splitting, value: SSAValue, axis: int, start: int, end: int) -> SSA
             "start_indices": integers(starts),
             "limit_indices": integers(ends),
             "strides": integers([1] * len(shape)),
+        },
+    )
+    return new.add(op)
+
+
+def pad(new: Splitting, value: SSAValue, axis: int, count: int) -> SSAValue:
+    """A value with zeros after its elements along an axis."""
+    shape = shape_of(value)
+    zero = new.add(stablehlo.ConstantOp(np.zeros((), dtype_of_elements(value))))
+    after = [count if a == axis else 0 for a in range(len(shape))]
+    sizes = [n + more for n, more in zip(shape, after, strict=True)]
+    none = integers([0] * len(shape))
+    op = stablehlo.PadOp.create(
+        operands=[value, zero],
+        result_types=[tensor(sizes, element_of(value))],
+        properties={
+            "edge_padding_low": none,
+            "edge_padding_high": integers(after),
+            "interior_padding": none,
         },
     )
     return new.add(op)

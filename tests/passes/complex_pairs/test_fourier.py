@@ -78,6 +78,20 @@ def test_a_long_transform_has_small_matrices():
     assert max(np.prod(each) for each in sizes) == 64 * 64
 
 
+@pytest.mark.parametrize("kind", TRANSFORMS)
+def test_a_transform_of_a_large_prime_number_has_small_matrices(kind: str):
+    draw = np.random.default_rng(0)
+    n = 1019
+    given = draw.normal(size=(2, n // 2 + 1 if kind == "IRFFT" else n)).astype(np.float32)
+    if kind != "RFFT":
+        given = (given + 1j * draw.normal(size=given.shape)).astype(np.complex64)
+    found, wanted, module = transformed(kind, [n], given)
+    largest = abs(wanted).max()
+    np.testing.assert_allclose(found / largest, wanted / largest, atol=1e-6)
+    sizes = [op.results[0].type.get_shape() for op in module.walk() if op.name == "nn.constant"]
+    assert max(np.prod(each) for each in sizes) == 128 * 128
+
+
 def test_a_transform_of_nothing_is_nothing():
     found, _, _ = transformed("RFFT", [4], np.zeros((0, 4), np.float32))
     assert found.shape == (0, 3)
