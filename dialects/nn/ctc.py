@@ -367,7 +367,7 @@ class CtcLossGradOp(_CtcOp):
         return tensor(self.check(), element_of(self.logs))
 
     def parts(self, made: Parts) -> SSAValue:
-        """The chance of all alignments that are in a state at a frame, in parts of all."""
+        """The share of the alignments, by their chance, that are in a state at a frame."""
         frames, _, classes = shape = self.check()
         if 0 in shape:
             return made("empty", ConstantOp(np.zeros(shape, numpy_dtype(element_of(self.result)))))

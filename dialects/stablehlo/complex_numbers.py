@@ -98,8 +98,8 @@ def complex_type(part: SSAValue | Attribute) -> TensorType[Attribute]:
 class FftOp(PureOp):
     """The Fourier transform along the last axes, or its inverse.
 
-    RFFT is that of floats, of which the last axis keeps the first half of the frequencies and one
-    more. IRFFT is its inverse.
+    RFFT transforms floats. Its result has the first n // 2 + 1 of the n frequencies of the last
+    axis, because the others are conjugates of these. IRFFT is its inverse.
 
     Example: %1 = "stablehlo.fft"(%0) <{fft_type = #stablehlo<fft_type RFFT>, fft_length =
     array<i64: 4>}> : (tensor<4xf32>) -> tensor<3xcomplex<f32>>
@@ -107,7 +107,7 @@ class FftOp(PureOp):
     Attributes:
         operand: complex numbers; floats for RFFT.
         fft_type: the kind.
-        fft_length: how many elements each axis that is transformed has; for IRFFT, in the result.
+        fft_length: the sizes of the axes that are transformed; for IRFFT, those of the result.
         result: complex numbers; floats for IRFFT.
     """
 
@@ -135,7 +135,7 @@ class FftOp(PureOp):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """How many elements each axis has that is transformed."""
+        """The sizes of the axes that are transformed."""
         return integers_of(self.fft_length, ())
 
     def verify_(self) -> None:

@@ -79,13 +79,13 @@ class TriangularSolveOp(PureOp):
     def verify_(self) -> None:
         """Check also the sizes."""
         super().verify_()
-        *batch, rows, columns = (0, 0, *shape_of(self.a))[-max(len(shape_of(self.a)), 2) :]
-        shape, axis = shape_of(self.b), -2 if self.left_side else -1
-        fits = len(shape) == len(batch) + 2 and list(shape[:-2]) == batch and shape[axis] == rows
-        if len(shape_of(self.a)) < 2 or rows != columns or not fits:
+        square, shape, axis = shape_of(self.a), shape_of(self.b), -2 if self.left_side else -1
+        is_square = len(square) > 1 and square[-1] == square[-2]
+        has_batch = len(shape) == len(square) and shape[:-2] == square[:-2]
+        if not is_square or not has_batch or shape[axis] != square[-1]:
             raise VerifyException(
-                f"a has shape {list(shape_of(self.a))} and b {list(shape)}; need square matrices,"
-                " and right sides that fit them"
+                f"a has shape {list(square)} and b {list(shape)}; need square matrices, and right"
+                " sides that fit them"
             )
         if self.transpose_a.data == "TRANSPOSE_INVALID":
             raise VerifyException("transpose_a is TRANSPOSE_INVALID; need another word")

@@ -15,7 +15,6 @@ from .terms import Complex, Term, chosen, formula
 FAR = 22.0
 """Where exp(-x) adds nothing to exp(x), in float64 too."""
 
-
 HUGE = 1e9
 """Beyond this, a number plus 1 is the number, in float64 too for its square."""
 
@@ -46,7 +45,8 @@ def angle(z: Complex) -> Term:
 
 
 def _log_magnitude(z: Complex) -> Term:
-    """The logarithm of the distance from 0. Near 1, that of how much its square differs from 1."""
+    """The logarithm of the distance from 0. Near 1, it is computed from the square minus 1, which
+    keeps its digits."""
     large, small, ratio = _sized(z)
     beyond = (large - 1.0) * (large + 1.0) + small * small
     near = beyond.of("log_plus_one") * 0.5
@@ -96,7 +96,7 @@ def exponential_minus_one(z: Complex) -> Complex:
 
 
 def _hyperbolic(x: Term) -> tuple[Term, Term, Term, Term]:
-    """sinh, cosh, whether x is far from 0, and the root of half of either there."""
+    """sinh, cosh, whether x is far from 0, and exp(|x| / 2), whose square is twice either there."""
     size = abs(x)
     less = size.of("exponential_minus_one")
     more = less + 1.0
@@ -124,7 +124,7 @@ def _waved(wave: Term, x: Term) -> tuple[Term, Term]:
 
 
 def sine(z: Complex) -> Complex:
-    """Sin x cosh y + i cos x sinh y."""
+    """The sine: sin x cosh y + i cos x sinh y."""
     x, y = z.real, z.imag
     _, real = _waved(x.of("sine"), y)
     imag, _ = _waved(x.of("cosine"), y)
@@ -132,7 +132,7 @@ def sine(z: Complex) -> Complex:
 
 
 def cosine(z: Complex) -> Complex:
-    """Cos x cosh y - i sin x sinh y."""
+    """The cosine: cos x cosh y - i sin x sinh y."""
     x, y = z.real, z.imag
     _, real = _waved(x.of("cosine"), y)
     imag, _ = _waved(x.of("sine"), y)
@@ -140,12 +140,12 @@ def cosine(z: Complex) -> Complex:
 
 
 def hyperbolic_sine(z: Complex) -> Complex:
-    """Sinh z = -i sin(iz)."""
+    """The hyperbolic sine: -i sin(iz)."""
     return sine(z.times_i()).over_i()
 
 
 def hyperbolic_cosine(z: Complex) -> Complex:
-    """Cosh z = cos(iz)."""
+    """The hyperbolic cosine: cos(iz)."""
     return cosine(z.times_i())
 
 
@@ -168,7 +168,7 @@ def hyperbolic_tangent(z: Complex) -> Complex:
 
 
 def tangent(z: Complex) -> Complex:
-    """Tan z = -i tanh(iz)."""
+    """The tangent: -i tanh(iz)."""
     return hyperbolic_tangent(z.times_i()).over_i()
 
 
@@ -318,7 +318,7 @@ def power(z: Complex, w: Complex) -> Complex:
 
 
 def sign(z: Complex) -> Complex:
-    """Z / |z|; 0 itself."""
+    """The number of magnitude 1 with the same angle; 0 for 0."""
     size = magnitude(z)
     zero = size.equals(0.0)
     # A part that is NaN makes both so.
@@ -343,12 +343,12 @@ def _is_less(z: Complex, w: Complex) -> Term:
 
 
 def larger(z: Complex, w: Complex) -> Complex:
-    """The later one in the order of the parts; NaN counts as such."""
+    """The later one in the order of the parts, in which NaN comes last."""
     return chosen(_is_less(w, z) | _is_nan(z), z, w)
 
 
 def smaller(z: Complex, w: Complex) -> Complex:
-    """The earlier one in the order of the parts; NaN counts as such."""
+    """The earlier one in the order of the parts, in which NaN comes first."""
     return chosen(_is_less(z, w) | _is_nan(z), z, w)
 
 
@@ -357,12 +357,12 @@ def _is_nan(z: Complex) -> Term:
 
 
 def square(z: Complex) -> Complex:
-    """Z * z."""
+    """The square."""
     return z * z
 
 
 def conjugate(z: Complex) -> Complex:
-    """The number with the other imaginary part."""
+    """The number with the sign of its imaginary part changed."""
     return Complex(z.real, -z.imag)
 
 

@@ -40,7 +40,7 @@ def _iota(op: stablehlo.IotaOp, new: Splitting) -> Sequence[Made]:
 
 
 def _convert(op: stablehlo.ConvertOp, new: Splitting) -> Sequence[Made]:
-    """The parts as other floats; of floats, imaginary parts are 0, and other types take no such."""
+    """The parts in another element type. Real numbers have imaginary parts of 0."""
     element = element_of(part_type(op.result) if is_complex(op.result) else op.result)
     if not is_complex(op.operand):
         real = _converted(new, op.operand, element)

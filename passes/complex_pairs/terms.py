@@ -119,7 +119,7 @@ class Term:
         return self.of("is_finite")
 
     def choose(self, then: Term | float, otherwise: Term | float) -> Term:
-        """The one term where this condition holds, and the other elsewhere. One is no number."""
+        """The first where this condition holds, and the second elsewhere. One may be a number."""
         like = then if isinstance(then, Term) else otherwise
         assert isinstance(like, Term)
         values = [
@@ -169,14 +169,14 @@ class Complex:
 
 
 def chosen(condition: Term, then: Complex, otherwise: Complex) -> Complex:
-    """The one number where a condition holds, and the other elsewhere."""
+    """The first number where a condition holds, and the second elsewhere."""
     return Complex(
         condition.choose(then.real, otherwise.real), condition.choose(then.imag, otherwise.imag)
     )
 
 
 def formula(build: Callable[..., Complex | Term]) -> Rule:
-    """The rule that a formula of complex numbers says."""
+    """The rule that replaces an operation by a formula of its operands' parts."""
 
     def rule(op: Any, new: Splitting) -> Sequence[Made]:
         given = [Complex(*(Term(new, part) for part in new.pair(each))) for each in op.operands]

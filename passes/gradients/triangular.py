@@ -45,9 +45,7 @@ def cholesky(
 def triangular_solve(
     emit: Emitter, op: Operation, gradients: Sequence[SSAValue | None], wanted: Sequence[int]
 ) -> dict[int, SSAValue]:
-    """The gradient of B is the solution of the transposed systems; that of A minus its product
-    with X.
-    """
+    """The gradient of B solves the transposed systems. That of A is minus its product with X."""
     assert isinstance(op, nn.TriangularSolveOp)
     (gradient,) = gradients
     assert gradient is not None
