@@ -6,6 +6,7 @@ import pytest
 from abele.backends.reference import run_reference
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module
+from abele.ir.upstream import VerifyException
 from abele.passes.convert_stablehlo_to_nn import ConvertStablehloToNn
 from abele.tools.driver.context import new_context
 
@@ -73,3 +74,36 @@ def test_the_systems_of_lapack_have_its_letters(lower: bool, turned: bool, unit:
 def test_a_call_of_lapack_that_is_none_is_refused(config: str, results: str, message: str):
     with pytest.raises(InputError, match=message):
         called("lapack_spotrf_ffi", config, "tensor<2x2x2xf32>", results, MATRIX)
+
+
+def solve(a: str, b: str, transpose: str = "NO_TRANSPOSE") -> str:
+    return f"""
+    func.func @main(%a: tensor<{a}xf32>, %b: tensor<{b}xf32>) -> tensor<{b}xf32> {{
+      %x = "stablehlo.triangular_solve"(%a, %b) <{{left_side = true, lower = true,
+          transpose_a = #stablehlo<transpose {transpose}>, unit_diagonal = false}}>
+          : (tensor<{a}xf32>, tensor<{b}xf32>) -> tensor<{b}xf32>
+      func.return %x : tensor<{b}xf32>
+    }}"""
+
+
+FACTOR = """
+    func.func @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {
+      %x = "stablehlo.cholesky"(%a) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      func.return %x : tensor<2x3xf32>
+    }"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (FACTOR, r"a has shape \[2, 3\]; need two equal last axes"),
+        (solve("3x2", "3x1"), r"a has shape \[3, 2\] and b \[3, 1\]; need square matrices"),
+        (solve("3x3", "1x3"), r"a has shape \[3, 3\] and b \[1, 3\]"),
+        (solve("2x3x3", "3x1"), r"a has shape \[2, 3, 3\] and b \[3, 1\]"),
+        (solve("3", "3"), r"a has shape \[3\] and b \[3\]"),
+        (solve("3x3", "3x1", "TRANSPOSE_INVALID"), "transpose_a is TRANSPOSE_INVALID"),
+    ],
+)
+def test_matrices_that_do_not_fit_are_refused(text: str, message: str):
+    with pytest.raises(VerifyException, match=message):
+        parse_module(text, new_context()).verify()
