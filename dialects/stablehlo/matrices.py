@@ -79,10 +79,11 @@ class TriangularSolveOp(PureOp):
     def verify_(self) -> None:
         """Check also the sizes."""
         super().verify_()
-        square, shape, axis = shape_of(self.a), shape_of(self.b), -2 if self.left_side else -1
-        is_square = len(square) > 1 and square[-1] == square[-2]
-        has_batch = len(shape) == len(square) and shape[:-2] == square[:-2]
-        if not is_square or not has_batch or shape[axis] != square[-1]:
+        square, shape = shape_of(self.a), shape_of(self.b)
+        rank, axis = len(square), -2 if self.left_side else -1
+        is_square = rank > 1 and square[-1] == square[-2]
+        fits = is_square and len(shape) == rank and shape[:-2] == square[:-2]
+        if not fits or shape[axis] != square[-1]:
             raise VerifyException(
                 f"a has shape {list(square)} and b {list(shape)}; need square matrices, and right"
                 " sides that fit them"
