@@ -62,8 +62,8 @@ class _CtcOp(CompositeOp, ABC):
 
     Attributes:
         logs: the logarithms of the chances of all classes, [frames, samples, classes] of floats.
-        labels: the classes of each sample, [samples, labels] of integers. What is beyond the number
-            of a sample's labels is not read.
+        labels: the classes of each sample, [samples, labels] of integers, which count from the last
+            class if they are negative. What is beyond the number of a sample's labels is not read.
         frames: how many frames each sample has, [samples] of integers from 0 to the number of all.
             Negative ones count down from all: -1 stands for all, and -2 for one fewer.
         counts: how many labels each sample has, in the same way.
@@ -162,13 +162,9 @@ class _Alignments:
     @classmethod
     def of(cls, op: _CtcOp, made: Parts) -> _Alignments:
         """The steps that all operations share."""
-        frames, samples, count = op.check()
+        frames, samples, _ = op.check()
         blank = op.blank.value.data
         labels = made.cast("labels", op.labels, i32)
-        # As an index, a negative number would count from the last class.
-        first, last = (made("bound", ConstantOp(np.array(n, np.int32))) for n in (0, count))
-        negative = made("negative", LessOp(labels, first))
-        labels = made("indices", SelectOp(negative, last, labels))
         if not shape_of(labels)[1]:
             labels = made("one_label", PadOp(labels, [0, 0], [0, 1], value=blank))
         most = shape_of(op.labels)[1]

@@ -804,13 +804,6 @@ def test_a_sample_with_too_few_frames_has_an_infinite_loss_and_no_gradient():
     assert np.isfinite(both.state["w"]).all()
 
 
-def test_a_label_after_one_that_is_none_is_a_fault_of_the_run():
-    module = training(spoken(), loss="ctc", blank=3)
-    labels = np.array([[1, -1, 0, -1], [2, -1, -1, -1]], np.int32)
-    with pytest.raises(IndexFault, match="index 4"):
-        run_reference(module, {"x": SPOKEN, "target": labels})
-
-
 @pytest.mark.parametrize(
     ("program", "options", "message"),
     [
