@@ -19,7 +19,7 @@ from math import ceil, prod
 from typing import Literal
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, i64
+from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, i64
 from xdsl.ir import SSAValue
 
 from ...backends.links.links import routes_of
@@ -198,8 +198,14 @@ class _Ring:
             replica = AxisMap(n, ((0, 1),), 2 * half - 1, outside="wrap")
             return AccessMap((replica, AxisMap(2, (), half), *self._elements))
 
-        maps = [side(0), side(1), self._fragment(0)]
-        return self._compute(maps, [sides, sides, own], Body("add", then=(Stage("add"),)))
+        arriving, mine = [side(0), side(1)], self._fragment(0)
+        if isinstance(nn.element_of(own), AnyFloat):
+            body = Body("add", then=(Stage("add"),))
+            return self._compute([*arriving, mine], [sides, sides, own], body)
+        # Chains add floats only.
+        total = self._add(arriving, [sides, sides])
+        here = AccessMap((self._replica(0), _axis(self.halves, 1), *self._elements))
+        return self._add([here, mine], [total, own])
 
     # Maps. Dimensions: 0 the replica, 1 the half, the others the element
 

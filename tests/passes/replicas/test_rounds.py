@@ -25,12 +25,14 @@ from abele.passes.replicas.rounds import (
 )
 
 
-def merging(replicas: int, shape: tuple[int, ...], method: Method) -> ModuleOp:
+def merging(
+    replicas: int, shape: tuple[int, ...], method: Method, element: str = "f32"
+) -> ModuleOp:
     """A program that sums the parts of replicas."""
-    whole = "x".join(map(str, (replicas, *shape)))
+    whole = "x".join(map(str, (replicas, *shape, element)))
     module = module_of(
-        f"func.func @main(%x: tensor<{whole}xf32>) -> tensor<{whole}xf32> {{\n"
-        f"  func.return %x : tensor<{whole}xf32>\n}}",
+        f"func.func @main(%x: tensor<{whole}>) -> tensor<{whole}> {{\n"
+        f"  func.return %x : tensor<{whole}>\n}}",
         context(),
     )
     main = entry_of(module)
@@ -52,6 +54,16 @@ def test_every_method_sums_each_part_once(method: Method, replicas: int):
         parts *= (8.0 ** np.arange(replicas)).reshape(-1, *(1,) * len(shape)).astype(np.float32)
         found = run_reference(merging(replicas, shape, method), {"arg0": parts}).outputs["y"]
         np.testing.assert_array_equal(found, parts.sum(axis=0))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("replicas", [2, 3, 4])
+def test_every_method_sums_whole_numbers(method: Method, replicas: int):
+    # The last bit of such numbers is lost in float32.
+    parts = 2**24 + np.arange(replicas * 12, dtype=np.int32).reshape(replicas, 12)
+    module = merging(replicas, (12,), method, "i32")
+    found = run_reference(module, {"arg0": parts}).outputs["y"]
+    np.testing.assert_array_equal(found, parts.sum(axis=0))
 
 
 @pytest.mark.parametrize("replicas", [2, 4, 16])
