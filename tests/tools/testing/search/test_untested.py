@@ -14,7 +14,7 @@ def test_a_pass_that_changes_nothing_fails_and_says_why():
     text = str(caught.value)
     assert "pass 'mark-nothing' changed none of 20 programs of nn" in text
     assert "the level: the pass changed none of 24 programs of each of nn, partition" in text
-    assert "level=..., one of nn, partition, tile" in text
+    assert "level=..., one of stablehlo, nn, partition, tile" in text
     assert "operators=[nn.ReluOp, ...]" in text
     assert "expect_changes=False" in text
 
