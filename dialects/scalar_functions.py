@@ -750,6 +750,12 @@ DRAWN = "drawn"
 BY_WORD = "by_word"
 """The function that rounds as a word says. A machine computes DRAWN by it."""
 
+TO_CODE = "to_code"
+"""The function from the numbers of a format to their places in order."""
+
+CODES = (TO_CODE, "from_code")
+"""The functions between the numbers of a format and their places in order."""
+
 
 def register_function(function: Mathematics, owner: str) -> None:
     """Let bodies and chains name a user's scalar function.

@@ -19,7 +19,7 @@ from ..backends.codelets.conversion import float_limits
 from ..dialects import control, nn
 from ..dialects.dtypes import numpy_dtype
 from ..dialects.levels import NN
-from ..dialects.scalar_functions import FUNCTIONS
+from ..dialects.scalar_functions import CODES, FUNCTIONS
 from ..dialects.settable import changing_states
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ..ir.blob import Blob
@@ -49,9 +49,9 @@ class NarrowFloats(ModulePass):
     already have are kept.
 
     Sums stay float32. So do casts of integers to float32 that the narrow type does not hold exactly
-    (f16 holds those up to 2048, bf16 up to 256), floats that are seen as bits or come from bits,
-    squares, powers and products that only sums read, values computed only from such values (a mean,
-    a deviation, a random number), and values that are the same in every run, up to their use.
+    (f16 holds those up to 2048, bf16 up to 256), floats that are seen as bits or codes or come from
+    bits, squares, powers and products that only sums read, values computed only from such values (a
+    mean, a deviation, a random number), and values that are the same in every run, up to their use.
     Elementwise operations that read such a value compute in float32, and round their result.
     Results of branches, loops and functions are rounded too, except what a loop only collects: the
     sum of all iterations, or a table with a row of each.
@@ -92,7 +92,7 @@ class NarrowFloats(ModulePass):
         narrowing = _Narrowing(op, ELEMENTS[self.to], ctx)
         dtype = numpy_dtype(narrowing.element)
         wide = wide_operations(op, fixed_values(op, narrowing.stored), dtype)
-        wide |= {each for each in op.walk() if _rounds(each)} | _kept(op, self.keep)
+        wide |= {each for each in op.walk() if _needs_float32(each)} | _kept(op, self.keep)
         wide |= {each for loop in op.walk() for each in _collected(loop).values()}
         if self.states == "wide":
             phases = Phases.of(op)
@@ -281,10 +281,17 @@ def _kept(module: ModuleOp, patterns: Sequence[str]) -> set[Operation]:
     return found
 
 
-def _rounds(op: Operation) -> bool:
-    """Whether an operation rounds float32 numbers itself, which it cannot do to narrow ones."""
-    function = op.structure().body.function if isinstance(op, Structured) else ""
-    return function in FUNCTIONS and FUNCTIONS[function].rounds
+def _needs_float32(op: Operation) -> bool:
+    """Whether an operation rounds float32 numbers itself, or reads or gives their codes.
+
+    It cannot round narrow numbers, and a narrow type does not hold all codes.
+    """
+    if not isinstance(op, Structured):
+        return False
+    body = op.structure().body
+    known = FUNCTIONS.get(body.function)
+    rounds = known is not None and known.rounds
+    return rounds or any(name in CODES for name in (body.function, *(s.function for s in body.then)))
 
 
 _COLLECTING = (nn.AddOp, nn.UpdateOp)

@@ -15,7 +15,7 @@ from ...backends.reference import is_evaluable
 from ...dialects import nn
 from ...dialects.coordinates import holds_exactly
 from ...dialects.dtypes import numpy_dtype
-from ...dialects.scalar_functions import FUNCTIONS
+from ...dialects.scalar_functions import FUNCTIONS, TO_CODE
 from ...dialects.structured import Movement, Reinterpretation, Structured
 from ...ir.support.number_kinds import is_floating, is_whole, whole_limits
 from ...ir.upstream import ModuleOp, isa
@@ -43,7 +43,7 @@ def wide_operations(
     These are:
 
     - sums;
-    - casts of numbers that the narrow dtype cannot hold;
+    - casts of numbers that the narrow dtype cannot hold, and codes of a format;
     - operations that read only results of such sums and casts;
     - operations whose results may be far from their operands and are read by sums only;
     - elementwise operations that read a wide value;
@@ -102,13 +102,16 @@ def _is_sum(op: Operation) -> bool:
 def _gives_numbers(op: Operation, narrow: np.dtype[Any]) -> bool:
     """Whether an operation turns numbers into float32 that the narrow dtype may not hold.
 
-    These are integers, coordinates and elements that are only stored. The bits of a random number
-    and positions are such integers.
+    These are integers, coordinates and elements that are only stored. The bits of a random number,
+    positions and codes are such integers.
     """
     if not isinstance(op, Structured):
         return False
     structure = op.structure()
     body = structure.body
+    last = body.then[-1].function if body.then else body.function
+    if last == TO_CODE:
+        return True
     if body.function != "identity" or body.combiner is not None or body.along is not None:
         return False
     numbers = [each.limits for each in structure.space.coordinates if each.operand == 0]

@@ -62,6 +62,41 @@ def test_a_rounding_reads_float32():
     check(body(before), body(expected))
 
 
+@pytest.mark.parametrize("to", ["f16", "bf16"])
+def test_codes_are_read_and_given_in_float32(to: str):
+    """A narrow type does not hold the codes of a format that is as wide as it."""
+    before = """
+      %0 = nn.tanh %x : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.to_code %0 digits 11.0 least -14.0 : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = nn.reshape %1 to [2, 2] : (tensor<4xf32>) -> tensor<2x2xf32>
+      %3 = nn.cast %2 : (tensor<2x2xf32>) -> tensor<2x2xi16>
+      %4 = nn.from_code %y digits 5.0 least 1.0 : (tensor<4xf32>) -> tensor<4xf32>
+      %5 = nn.relu %4 : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %3, %5 : tensor<2x2xi16>, tensor<4xf32>"""
+    expected = """
+      %90 = nn.cast %x : (tensor<4xf32>) -> tensor<4xTO>
+      %0 = nn.tanh %90 : (tensor<4xTO>) -> tensor<4xTO>
+      %91 = nn.cast %0 : (tensor<4xTO>) -> tensor<4xf32>
+      %1 = nn.to_code %91 digits 11.0 least -14.0 : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = nn.reshape %1 to [2, 2] : (tensor<4xf32>) -> tensor<2x2xf32>
+      %3 = nn.cast %2 : (tensor<2x2xf32>) -> tensor<2x2xi16>
+      %4 = nn.from_code %y digits 5.0 least 1.0 : (tensor<4xf32>) -> tensor<4xf32>
+      %92 = nn.cast %4 : (tensor<4xf32>) -> tensor<4xTO>
+      %5 = nn.relu %92 : (tensor<4xTO>) -> tensor<4xTO>
+      %93 = nn.cast %5 : (tensor<4xTO>) -> tensor<4xf32>
+      func.return %3, %93 : tensor<2x2xi16>, tensor<4xf32>"""
+    ends = "%x: tensor<4xf32>, %y: tensor<4xf32>", "(tensor<2x2xi16>, tensor<4xf32>)"
+    check(body(before, *ends), body(expected.replace("TO", to), *ends), to)
+
+
+def test_a_chain_of_codes_stays_wide():
+    lines = f"""
+      %0 = nn.compute(%x) space {SPACE} body <neg then from_code [5.0, 1.0]>
+        : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>"""
+    check(body(lines), body(lines))
+
+
 KEPT = """
   func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     %0 = nn.tanh %x : (tensor<4xf32>) -> tensor<4xf32> loc("tanh")

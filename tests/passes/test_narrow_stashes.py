@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import Phase, assume, given, settings
@@ -5,6 +7,7 @@ from some_models import classifier
 from some_tensors import context, module_of
 from training import training_step, with_phases
 from xdsl.dialects.builtin import f32
+from xdsl.ir import Operation
 
 from abele.backends.reference import run_reference
 from abele.dialects import nn
@@ -16,7 +19,7 @@ from abele.passes.narrow_stashes import NarrowStashes, StashType, is_wider, stas
 from abele.passes.recompute import Recompute
 from abele.tools import Training, compile_model
 from abele.tools.testing import Program, check_pass, programs
-from abele.tools.testing.search.contracts import contracts_of
+from abele.tools.testing.search.contracts import contracts_of, must_accept_all
 
 T = "tensor<4xf32>"
 F134 = StashType("f134")
@@ -179,9 +182,17 @@ def test_codes_of_f134_change_nothing_but_the_rounding_of_stashes():
         verify(after.module)
         rounded = after.clone()
         changed = without_codes(rounded.module)
+        not_a_number = 0
+
+        def watch(op: Operation, values: Sequence[np.ndarray], _: Sequence[np.ndarray]) -> None:
+            nonlocal not_a_number
+            not_a_number += isinstance(op, nn.ToNearestOp) and bool(np.isnan(values[0]).any())
+
         with np.errstate(all="ignore"):
-            expected, got = (run_reference(each.module, each.inputs) for each in (rounded, after))
-        # f134 has no NaN.
+            expected = run_reference(rounded.module, rounded.inputs, observe=watch)
+            got = run_reference(after.module, after.inputs)
+        # f134 has no NaN. One may vanish before the states, in a gate.
+        assume(not not_a_number)
         assume(all(np.isfinite(array).all() for array in expected.state.values()))
         read += changed
         for name, array in expected.state.items():
@@ -191,12 +202,13 @@ def test_codes_of_f134_change_nothing_but_the_rounding_of_stashes():
     assert read > 15
 
 
-def test_any_step_of_training_lowers_with_codes_to_what_it_means():
-    relation = contracts_of(NarrowStashes)
-    report = check_pass(
-        'narrow-stashes{stashes="f143@2^-4:*"}', examples=20, seed=3, relation=relation
-    )
-    assert report.examples
+@pytest.mark.parametrize("stashes", [(), ("f143@2^-4:*",)])
+def test_any_step_of_training_lowers_with_narrow_stashes_to_what_it_means(stashes: tuple[str, ...]):
+    """About half of the programs drawn have a gradient, and nearly all of these keep stashes."""
+    tested, relation = NarrowStashes(stashes), contracts_of(NarrowStashes)
+    tested = tested if stashes else must_accept_all(tested)
+    report = check_pass(tested, examples=16, seed=0, relation=relation, training=True)
+    assert report.changed > 3
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])

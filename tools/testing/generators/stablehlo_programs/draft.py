@@ -25,7 +25,6 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.utils.hints import isa
 
 from .....dialects import nn, stablehlo
 from .....dialects.chlo import CHLO
@@ -33,6 +32,7 @@ from .....dialects.dense import dense_of_array
 from .....dialects.dtypes import ELEMENTS, STORED, element_type, numpy_dtype
 from .....ir.provenance import named
 from .....ir.support.number_kinds import is_floating
+from .....ir.upstream import isa
 from ....driver.arrays import Array
 from ..sketch import Data
 from ..values import values_of
