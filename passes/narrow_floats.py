@@ -290,8 +290,9 @@ def _needs_float32(op: Operation) -> bool:
         return False
     body = op.structure().body
     known = FUNCTIONS.get(body.function)
-    rounds = known is not None and known.rounds
-    return rounds or any(name in CODES for name in (body.function, *(s.function for s in body.then)))
+    if known is not None and known.rounds:
+        return True
+    return any(name in CODES for name in (body.function, *(s.function for s in body.then)))
 
 
 _COLLECTING = (nn.AddOp, nn.UpdateOp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +17,9 @@ UNSEEN = (
     "abele.ir.provenance.LocatingWalker"
 )
 """A possible reason why a pass from outside of abele has no rewrites."""
+
+_LINE = re.compile(r":\d+(:\d+)?$")
+"""Ends the name of a node that has none but its line."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class WrongValue:
     def __str__(self) -> str:
         words = [self.op]
         words += [f'"{self.node}"'] if self.node else []
-        words += [f"({self.line})"] if self.line and self.line not in (self.node or "") else []
+        words += [f"({self.line})"] if self.line and not _LINE.search(self.node or "") else []
         words += [f"@{self.variable}"] if self.variable else []
         text = " ".join(words)
         if self.index is not None:

@@ -52,7 +52,7 @@ def hang() -> None:
 @app.command()
 def memory() -> None:
     with user_errors():
-        np.ones(child.MEMORY // 8 + (1 << 20))
+        np.ones(child.MEMORY // 4)
 
 
 @app.command()
