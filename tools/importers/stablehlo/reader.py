@@ -145,6 +145,8 @@ def _tidy(module: ModuleOp, where: str) -> FuncOp:
 
     Returns the function that a run begins in.
     """
+    if len(module.body.blocks) != 1:
+        raise InputError(f"{where}: a module with {len(module.body.blocks)} blocks; need 1")
     functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
     for each in functions:
         for needed in ("sym_name", "function_type"):

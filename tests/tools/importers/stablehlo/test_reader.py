@@ -164,6 +164,7 @@ def over_regions(arguments: str) -> str:
             program(f'%0 = "stablehlo.constant"() : () -> tensor<4xf32> {RETURN}'),
             "'value' expected",
         ),
+        (program(RETURN, more="^bb2:"), "a module with 2 blocks; need 1"),
     ],
     ids=[
         "without a body",
@@ -174,6 +175,7 @@ def over_regions(arguments: str) -> str:
         "no numbers",
         "no name",
         "no value",
+        "two blocks of the module",
     ],
 )
 def test_a_damaged_program_is_refused(net: Path, text: str, reason: str):
