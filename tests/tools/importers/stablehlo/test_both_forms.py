@@ -1,4 +1,4 @@
-"""The same module of Flax by StableHLO and by ONNX. Both files are kept with the tests."""
+"""The same model of Flax or Keras by StableHLO and by ONNX. Both files are kept with the tests."""
 
 from pathlib import Path
 
@@ -30,6 +30,15 @@ def test_a_perceptron_becomes_the_same_program():
     assert np.array_equal(outputs(own), outputs(other))
     for figure in ("exchange_bytes", "supersteps", "vertices"):
         assert own.profile[figure] == other.profile[figure]
+
+
+def test_a_keras_model_computes_the_same_by_jax_and_by_tensorflow():
+    own, other = both("keras")
+    found, wanted = outputs(own), outputs(other)
+    assert found.shape == (2, 10)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
+    # tf2onnx computes the factors of the normalisation itself, and transposes images.
+    assert own.profile["cycles"] <= other.profile["cycles"]
 
 
 @pytest.mark.parametrize("name", ["block", "residual"])
