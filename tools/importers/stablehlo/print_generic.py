@@ -1,12 +1,14 @@
-"""Prints a file of StableHLO in MLIR's generic form: python -P print_generic.py FILE.
+"""Prints a file of StableHLO in MLIR's generic form: python -P print_generic.py FILE SECONDS.
 
-A process of its own runs this script, because damaged bytecode may abort the process that reads it.
-It imports nothing of abele, and needs jaxlib. FILE is "" for the standard input.
+A process of its own runs this script, because damaged bytecode may abort the process that reads it,
+or keep it busy without end. The system ends it after SECONDS of processor time. It imports nothing
+of abele, and needs jaxlib. FILE is "" for the standard input.
 """
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,14 @@ NO_JAXLIB = 3
 
 UNREADABLE = 4
 """The exit code if jaxlib cannot read the file. The reason is on the standard error."""
+
+
+def limit(seconds: int) -> None:
+    """Let the system end this process after so many seconds of processor time, where it can."""
+    with suppress(ImportError):
+        resource: Any = import_module("resource")
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, hard))
 
 
 def bytecode_of(data: bytes) -> bytes:
@@ -83,4 +93,5 @@ def main(file: str) -> int:
 
 
 if __name__ == "__main__":
+    limit(int(sys.argv[2]))
     sys.exit(main(sys.argv[1]))

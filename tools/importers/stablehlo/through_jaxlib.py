@@ -22,11 +22,17 @@ COMMAND = (
 
 INSTALL = "pip install 'abele[jax]'"
 
-SECONDS = 30
-"""The seconds that jaxlib has for any file."""
+SECONDS = 8
+"""The seconds of processor time that jaxlib has for any file."""
 
 BYTES_A_SECOND = 1 << 20
 """The bytes of a file for which jaxlib has one second more. It reads some twenty times as fast."""
+
+PATIENCE = 4
+"""How many times as long it may take on a busy host."""
+
+OUT_OF_TIME = -24
+"""The end of a process that has used up its processor time: SIGXCPU."""
 
 MOST_REASON = 2000
 """The most characters of jaxlib's own reason in a message."""
@@ -50,11 +56,14 @@ def by_jaxlib(data: bytes, place: str, form: str, file: Path | None) -> str:
     )
     if find_spec("jaxlib") is None:
         raise lacking
-    seconds = SECONDS + len(data) / BYTES_A_SECOND
+    seconds = SECONDS + len(data) // BYTES_A_SECOND
+    slow = InputError(f"{place}: jaxlib takes longer than {seconds} s for it; it may be damaged")
     try:
         found = print_generic(data, file, seconds)
     except subprocess.TimeoutExpired:
-        raise InputError(f"{place}: jaxlib takes longer than {seconds:.0f} s for it") from None
+        raise slow from None
+    if found.returncode == OUT_OF_TIME:
+        raise slow
     if found.returncode == NO_JAXLIB:
         raise lacking
     if found.returncode == UNREADABLE:
@@ -65,18 +74,22 @@ def by_jaxlib(data: bytes, place: str, form: str, file: Path | None) -> str:
 
 
 def in_own_process(
-    data: bytes, file: Path | None, seconds: float
+    data: bytes, file: Path | None, seconds: int
 ) -> subprocess.CompletedProcess[bytes]:
-    """What a new process prints and ends with. Raises TimeoutExpired."""
+    """What a new process prints and ends with. Raises TimeoutExpired.
+
+    Args:
+        seconds: of processor time.
+    """
     script = Path(__file__).with_name("print_generic.py")
     # -P and absolute paths alone: nothing is imported from the current folder.
     paths = os.pathsep.join(path for path in sys.path if os.path.isabs(path))
     return subprocess.run(
-        [sys.executable, "-P", str(script), "" if file is None else str(file)],
+        [sys.executable, "-P", str(script), "" if file is None else str(file), str(seconds)],
         input=data if file is None else None,
         stdin=None if file is None else subprocess.DEVNULL,
         capture_output=True,
-        timeout=seconds,
+        timeout=PATIENCE * seconds,
         check=False,
         env={**os.environ, "PYTHONPATH": paths},
     )

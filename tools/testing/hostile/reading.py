@@ -56,14 +56,14 @@ def prepare() -> None:
         through_jaxlib.print_generic = in_a_fork
 
 
-def in_a_fork(data: bytes, file: Path | None, seconds: float) -> subprocess.CompletedProcess[bytes]:
+def in_a_fork(data: bytes, file: Path | None, seconds: int) -> subprocess.CompletedProcess[bytes]:
     """What a fork of this process prints and ends with: damaged bytecode may abort it."""
-    del seconds  # The limit of the case's own CPU time holds.
     assert file is not None, "a case is a file"
     with TemporaryFile(dir=".") as out, TemporaryFile(dir=".") as err:
         process = os.fork()
         if process == 0:
             try:
+                print_generic.limit(seconds)
                 os.dup2(out.fileno(), 1)
                 os.dup2(err.fileno(), 2)
                 os._exit(_printed(file))

@@ -27,6 +27,12 @@ module @jit_f {
 }
 """
 
+LIMITED = (
+    Path(through_jaxlib.__file__).with_name("print_generic.py").read_text().partition("if __")[0]
+    + "limit(1)\n"
+)
+"""The script that lets jaxlib print, with its limit."""
+
 FLAT = bytes(8) + (9).to_bytes(4, "little") + BYTECODE + b"codes" + bytes(3)
 """Bytes around bytecode, as those of jax.export."""
 
@@ -59,6 +65,7 @@ def test_without_jaxlib_the_error_has_the_command_that_prints_the_generic_form(
     [
         ("import os; os.abort()", "jaxlib ends with code -6; it may be damaged"),
         ("while True: pass", "jaxlib takes longer than 1 s"),
+        (LIMITED + "while True: pass", "jaxlib takes longer than 1 s"),
         ("import sys; sys.exit('said' if sys.stderr.write('why') else 1)", "ends with code 1"),
         (
             "import sys; sys.stderr.write('I1 no\\nline 3: a reason\\n'); sys.exit(4)",
@@ -74,6 +81,7 @@ def test_the_end_of_the_process_that_reads_is_one_message(
     monkeypatch.setattr(through_jaxlib, "__file__", str(tmp_path / "through_jaxlib.py"))
     monkeypatch.setattr(through_jaxlib, "find_spec", lambda name: object())
     monkeypatch.setattr(through_jaxlib, "SECONDS", 1)
+    monkeypatch.setattr(through_jaxlib, "PATIENCE", 30 if script.startswith(LIMITED) else 1)
     with pytest.raises(InputError, match=re.escape(message)):
         generic_text(PRETTY.encode(), "net.mlir")
 
