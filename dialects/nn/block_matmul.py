@@ -6,9 +6,6 @@ dimensions of the iteration space, and two relations say that they equal the ind
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from random import Random
-
 from xdsl.dialects.builtin import (
     AnyFloat,
     IntegerType,
@@ -37,6 +34,7 @@ from .base import (
     tensor,
 )
 from .chain import CHAIN, ChainableOp
+from .wanted import Wanted
 
 SIDES = (1, 2, 3, 4)
 """The sides of the blocks of random operations."""
@@ -143,22 +141,10 @@ class BlockMatMulOp(ChainableOp):
         return tensor(shape, result)
 
     @classmethod
-    def sample(
-        cls,
-        random: Random,
-        sizes: Sequence[int],
-        first: TensorType[Attribute] | None,
-        elements: Sequence[Attribute],
-    ) -> BlockMatMulOp:
-        """A random operation, whose operands are arguments of a detached block.
-
-        Raises VerifyException if what was drawn does not fit.
-
-        Args:
-            sizes: of axes; any if empty.
-            first: the type that an operand may have.
-            elements: the element types of operands; any if empty.
-        """
+    def sample(cls, wanted: Wanted) -> BlockMatMulOp:
+        """A random product. A given operand is the dense matrix or the values."""
+        random, sizes, first = wanted.random, wanted.sizes, wanted.first
+        elements = wanted.elements
         floats = [each for each in elements if isinstance(each, AnyFloat)]
         numbers = floats or [f32, f32, f16, i32]
         element = random.choice(numbers) if first is None else first.element_type

@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
-from random import Random
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, IntegerType, TensorType, f32, i32
@@ -48,6 +47,7 @@ from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, UpdateOp
 from .iota import IotaOp
 from .movement import ExpandOp, PadOp, ReshapeOp
 from .state import ConstantOp
+from .wanted import Wanted
 from .window import ReduceOp
 
 NONE = float("-inf")
@@ -118,16 +118,11 @@ class _CtcOp(CompositeOp, ABC):
         return frames, samples, classes
 
     @classmethod
-    def sample(
-        cls,
-        random: Random,
-        sizes: Sequence[int],
-        first: TensorType[Attribute] | None,
-        elements: Sequence[Attribute],
-    ) -> _CtcOp:
-        """Random frames and labels: see Instances. A given operand of three axes is the logs."""
+    def sample(cls, wanted: Wanted) -> _CtcOp:
+        """Random frames and labels. A given operand of three axes is the logs."""
+        random, first = wanted.random, wanted.first
         if first is None or len(shape_of(first)) != 3:
-            floats = [e for e in elements if isinstance(e, AnyFloat) and e not in STORED]
+            floats = [e for e in wanted.elements if isinstance(e, AnyFloat) and e not in STORED]
             shape = [random.randint(1, 6), random.randint(1, 3), random.randint(2, 4)]
             first = tensor(shape, random.choice(floats or (f32,)))
         _, samples, classes = shape_of(first)

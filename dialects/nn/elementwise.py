@@ -37,6 +37,7 @@ from .base import (
     tensor,
 )
 from .chain import CHAIN, ChainableOp
+from .wanted import Wanted
 
 __all__ = [
     "AbsOp",
@@ -1162,18 +1163,14 @@ class FormatOp(ElementwiseOp, ABC):
             )
 
     @classmethod
-    def sample(
-        cls,
-        random: Random,
-        sizes: Sequence[int],
-        first: TensorType[Attribute] | None,
-        elements: Sequence[Attribute],
-    ) -> Self:
-        """A random operation: see Instances. Its numbers are those of an existing type."""
+    def sample(cls, wanted: Wanted) -> Self:
+        """A random operation. Its numbers are those of an existing type."""
+        random, sizes, first = wanted.random, wanted.sizes, wanted.first
         if first is None:
             shape = [
                 random.choice(sizes or (1, 2, 3, 5)) for _ in range(random.choice((0, 1, 2, 3)))
             ]
+            elements = wanted.elements
             first = tensor(shape, f32 if f32 in elements else random.choice(elements or (f32,)))
         known = FUNCTIONS[cls.name.partition(".")[2]]
         types = [_broadcast_to(first, random) for _ in range(known.arity)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from random import Random
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType, TensorType, f32, i1, i32
 from xdsl.ir import Attribute, Block, OpResult, SSAValue
@@ -47,6 +46,7 @@ from .contraction import WIDEST_FACTOR_BITS
 from .elementwise import ELEMENTWISE, ElementwiseOp
 from .index import At, Index, dims_of
 from .random_structure import random_structure
+from .wanted import Wanted
 
 
 @irdl_op_definition
@@ -192,23 +192,9 @@ class ComputeOp(IRDLOperation, Followed):
                 )
 
     @classmethod
-    def sample(
-        cls,
-        random: Random,
-        sizes: Sequence[int],
-        first: TensorType[Attribute] | None,
-        elements: Sequence[Attribute],
-    ) -> ComputeOp:
-        """A random operation, whose operands are arguments of a detached block.
-
-        Raises VerifyException or ValueError if what was drawn does not fit.
-
-        Args:
-            sizes: of axes; any if empty.
-            first: the type that an operand may have.
-            elements: the element types of operands; any if empty.
-        """
-        structure, types, results = random_structure(random, sizes, first, elements)
+    def sample(cls, wanted: Wanted) -> ComputeOp:
+        """A random operation."""
+        structure, types, results = random_structure(wanted)
         return cls(Block(arg_types=types).args, structure, *results)
 
     @cached_by_form

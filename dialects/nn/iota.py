@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
 
 from xdsl.dialects.builtin import TensorType, i1, i32
 from xdsl.ir import Attribute
@@ -26,6 +25,7 @@ from .base import (
     tensor,
     values_of,
 )
+from .wanted import Wanted
 
 
 @irdl_op_definition
@@ -97,18 +97,11 @@ class IotaOp(PureTensorOp, Structured):
         return Structure(space, Body("identity"))
 
     @classmethod
-    def sample(
-        cls,
-        random: Random,
-        sizes: Sequence[int],
-        first: TensorType[Attribute] | None,
-        elements: Sequence[Attribute],
-    ) -> IotaOp:
-        """A random operation: see Instances. `first` is ignored, because the operation has no
-        operand.
-        """
+    def sample(cls, wanted: Wanted) -> IotaOp:
+        """A random operation, of the element type of `first`, because it has no operand."""
+        random, first = wanted.random, wanted.first
         rank = random.choice((0, 1, 1, 2, 2, 3))
-        shape: Shape = tuple(random.choice(sizes or (1, 2, 3, 5)) for _ in range(rank))
-        element = first.element_type if first else random.choice(elements or (i32,))
+        shape: Shape = tuple(random.choice(wanted.sizes or (1, 2, 3, 5)) for _ in range(rank))
+        element = first.element_type if first else random.choice(wanted.elements or (i32,))
         steps = [random.choice((0, 1, 1, -1, 3)) for _ in shape]
         return cls(tensor(shape, element), steps, random.choice((0, 0, 1, -2, 7)))

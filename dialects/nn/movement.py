@@ -35,6 +35,7 @@ from .base import (
     values_of,
 )
 from .elementwise import broadcast_space
+from .wanted import Wanted
 
 
 def _dims(shape: Shape) -> tuple[Dim, ...]:
@@ -224,18 +225,13 @@ class SliceOp(PureTensorOp, Movement):
         return tensor(sizes, element_of(self.operand))
 
     @classmethod
-    def sample(
-        cls,
-        random: Random,
-        sizes: Sequence[int],
-        first: TensorType[Attribute] | None,
-        elements: Sequence[Attribute],
-    ) -> SliceOp:
-        """A random slice: see Instances. Often only one axis is cut, as rewrites look for it."""
+    def sample(cls, wanted: Wanted) -> SliceOp:
+        """A random slice. Often only one axis is cut, as rewrites look for it."""
+        random, first = wanted.random, wanted.first
         if first is None:
             rank = random.choice((0, 1, 1, 2, 2, 3))
-            shape = [random.choice(sizes or (1, 2, 3, 5)) for _ in range(rank)]
-            first = tensor(shape, random.choice(elements or (f32,)))
+            shape = [random.choice(wanted.sizes or (1, 2, 3, 5)) for _ in range(rank)]
+            first = tensor(shape, random.choice(wanted.elements or (f32,)))
         shape = first.get_shape()
         only = random.randrange(len(shape)) if shape and random.random() < ONE_AXIS else None
         cuts = [

@@ -26,6 +26,7 @@ from ..combiners import TUPLE_COMBINERS
 from ..scalar_functions import ARITHMETIC, FUNCTIONS, chainable
 from ..structured import Body, Narrow, Stage, Structure
 from .base import Shape, axis_map, tensor
+from .wanted import Wanted
 
 RULES: tuple[Outside, ...] = ("fill", "edge", "reflect", "wrap")
 SIZES = (1, 2, 3, 4, 5, 7)
@@ -286,24 +287,15 @@ KINDS: tuple[Callable[[_Drawing], Structure], ...] = (
 )
 
 
-def random_structure(
-    random: Random,
-    sizes: Sequence[int],
-    first: TensorType[Attribute] | None,
-    elements: Sequence[Attribute],
-) -> Drawn:
+def random_structure(wanted: Wanted) -> Drawn:
     """A random structure. It may not fit its operands; the verifier decides.
 
     Returned result types are () if they can be inferred.
-
-    Args:
-        sizes: of axes and dimensions; any if empty.
-        first: the type that an operand may have.
-        elements: the element types to compute with; any if empty.
     """
-    numbers = [each for each in elements if each != i1] or [f32, f32, f16, i32]
+    random, first = wanted.random, wanted.first
+    numbers = [each for each in wanted.elements if each != i1] or [f32, f32, f16, i32]
     element = random.choice(numbers) if first is None else first.element_type
-    drawing = _Drawing(random, sizes or SIZES, element, first)
+    drawing = _Drawing(random, wanted.sizes or SIZES, element, first)
     structure = random.choice(KINDS)(drawing)
     return structure, tuple(drawing.types), _results(drawing, structure)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isqrt, prod
-from random import Random
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, TensorType, UnitAttr, f32, i32
@@ -41,6 +40,7 @@ from .indexed import GatherOp, UpdateOp
 from .iota import IotaOp
 from .movement import ConcatOp, ExpandOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from .state import ConstantOp
+from .wanted import Wanted
 from .window import ReduceOp
 
 ONE_BLOCK = 8
@@ -68,18 +68,14 @@ def _need_square(value: SSAValue, what: str) -> Shape:
     return shape
 
 
-def _sampled_square(
-    random: Random,
-    sizes: Sequence[int],
-    first: TensorType[Attribute] | None,
-    elements: Sequence[Attribute],
-) -> TensorType[Attribute]:
+def _sampled_square(wanted: Wanted) -> TensorType[Attribute]:
     """A type of square matrices: that of a given operand if it is one."""
+    random, first = wanted.random, wanted.first
     if first is not None and len(shape_of(first)) > 1:
         *batch, rows, _ = shape_of(first)
         return tensor((*batch, rows, rows), first.element_type)
-    floats = [each for each in elements if isinstance(each, AnyFloat) and each not in STORED]
-    rows = min(random.choice(sizes or (1, 2, 3, 5)), MOST_SAMPLED)
+    floats = [each for each in wanted.elements if isinstance(each, AnyFloat) and each not in STORED]
+    rows = min(random.choice(wanted.sizes or (1, 2, 3, 5)), MOST_SAMPLED)
     batch = [random.choice((1, 2, 3)) for _ in range(random.choice((0, 0, 1, 2)))]
     return tensor((*batch, rows, rows), random.choice(floats or (f32,)))
 
@@ -241,16 +237,10 @@ class CholeskyOp(CompositeOp):
         return tensor(_need_square(self.operand, "a matrix"), element_of(self.operand))
 
     @classmethod
-    def sample(
-        cls,
-        random: Random,
-        sizes: Sequence[int],
-        first: TensorType[Attribute] | None,
-        elements: Sequence[Attribute],
-    ) -> CholeskyOp:
-        """A random factorisation: see Instances."""
-        block = Block(arg_types=[_sampled_square(random, sizes, first, elements)])
-        return cls(block.args[0], upper=random.random() < 0.5)
+    def sample(cls, wanted: Wanted) -> CholeskyOp:
+        """A random factorisation."""
+        block = Block(arg_types=[_sampled_square(wanted)])
+        return cls(block.args[0], upper=wanted.random.random() < 0.5)
 
     def parts(self, made: Parts) -> SSAValue:
         """Blocks of rows of U, from the first to the last. Each one is subtracted from the rest.
@@ -398,17 +388,12 @@ class TriangularSolveOp(CompositeOp):
         return tensor(shape, element)
 
     @classmethod
-    def sample(
-        cls,
-        random: Random,
-        sizes: Sequence[int],
-        first: TensorType[Attribute] | None,
-        elements: Sequence[Attribute],
-    ) -> TriangularSolveOp:
-        """A random system: see Instances. A given operand is the matrix or the right side."""
+    def sample(cls, wanted: Wanted) -> TriangularSolveOp:
+        """A random system. A given operand is the matrix or the right side."""
+        random, first = wanted.random, wanted.first
         named = ("lower", "transpose", "unit", "from_right")
         given = {name: random.random() < 0.5 for name in named}
-        matrix = _sampled_square(random, sizes, first, elements)
+        matrix = _sampled_square(wanted)
         *batch, n, columns = shape_of(matrix)
         if first is not None and first != matrix:
             right = first

@@ -6,7 +6,7 @@ When the verifier rejects an operation, its error decides what to choose differe
 that worked are kept as recipes, by the rank and element type of the operand with which they began.
 After that, generating an operation for a given operand takes a few tries, with new sizes and
 attributes each time. A new class of operations needs no code here. A class whose attributes fit
-each other only if they are drawn together has a class method `sample`, which draws an operation.
+each other only if they are drawn together has a class method `sample` (see Wanted).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32, i1, i32
 from xdsl.ir import Attribute, Block, Operation
 
+from ....dialects.nn.wanted import Wanted
 from ....ir.rules.build import has_infer, has_infer_all, with_inferred_types
 from ....ir.rules.choices import ELEMENTS, LISTS, Choices, Hints, Shape
 from ....ir.rules.climb import Climb, Failure, without_some
@@ -204,7 +205,7 @@ class Instances:
         """
         sample = _samples(cls)
         if sample is not None:
-            return _sampled(sample, random, sizes, first, elements, accepts)
+            return _sampled(sample, Wanted(random, sizes, first, elements), accepts)
         found = self._found(cls)
         rare = tuple(each for each in elements if each not in _EXPLORED_WITH)
         for tried in range(TRIES):
@@ -412,10 +413,7 @@ def _set(op: Operation, known: Attributed, value: Plain) -> bool:
     return True
 
 
-_Sample = Callable[
-    [Random, Sequence[int], "TensorType[Attribute] | None", Sequence[Attribute]], Operation
-]
-"""Draws an operation from sizes of axes, the type of an operand, and element types."""
+_Sample = Callable[[Wanted], Operation]
 
 
 def _samples(cls: type[Operation]) -> _Sample | None:
@@ -424,12 +422,7 @@ def _samples(cls: type[Operation]) -> _Sample | None:
 
 
 def _sampled(
-    sample: _Sample,
-    random: Random,
-    sizes: Sequence[int],
-    first: TensorType[Attribute] | None,
-    elements: Sequence[Attribute],
-    accepts: Callable[[Operation], bool],
+    sample: _Sample, wanted: Wanted, accepts: Callable[[Operation], bool]
 ) -> Operation | None:
     """An operation drawn by its class's own `sample`, for attributes that must fit each other.
 
@@ -437,12 +430,13 @@ def _sampled(
     """
     for _ in range(TRIES):
         try:
-            op = sample(random, sizes, first, elements)
+            op = sample(wanted)
             op.verify(verify_nested_ops=False)
         except (VerifyException, ValueError):
             continue
+        first = wanted.first
         given = first is None or any(value.type == first for value in op.operands)
-        if given and _is_small(op, elements) and accepts(op):
+        if given and _is_small(op, wanted.elements) and accepts(op):
             return op
         op.operands = []
     return None
