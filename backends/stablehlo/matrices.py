@@ -21,20 +21,21 @@ def _turned(value: Array) -> Array:
 def _cholesky(op: stablehlo.CholeskyOp, operands: Arrays) -> Array:
     """Row by row, as NaN where a matrix is not positive definite: NumPy raises an error there."""
     value = wide(operands[0])
-    read = np.tril(value) if op.is_lower else np.tril(_turned(value))
+    read = np.tril(value if op.is_lower else np.conj(_turned(value)))
     made = np.zeros_like(read)
     with np.errstate(invalid="ignore", divide="ignore"):
         for j in range(read.shape[-1]):
-            before = made[..., j:, :j] @ made[..., j, :j, None]
+            before = made[..., j:, :j] @ np.conj(made[..., j, :j, None])
             column = read[..., j:, j] - before[..., 0]
             made[..., j:, j] = column / np.sqrt(column[..., :1])
-    return made if op.is_lower else _turned(made)
+    return made if op.is_lower else np.conj(_turned(made))
 
 
 def _triangular_solve(op: stablehlo.TriangularSolveOp, operands: Arrays) -> Array:
     """Row by row of the solutions, from the side where the triangle is narrow."""
     a, b = map(wide, operands)
     a = np.tril(a) if op.lower else np.triu(a)
+    a = np.conj(a) if op.transpose_a.data == "ADJOINT" else a
     lower = bool(op.lower)
     if op.is_turned == bool(op.left_side):
         a, lower = _turned(a), not lower

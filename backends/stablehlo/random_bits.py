@@ -79,8 +79,10 @@ def _by_philox(state: list[int], shape: tuple[int, ...], is_long: bool) -> tuple
     first = low | (state[2] if len(state) > 2 else key) << 64
     count = prod(shape)
     blocks = -(-count // (2 if is_long else 4))
-    counters = [first + i & (1 << 128) - 1 for i in range(blocks)]
-    words = [np.array([c >> 32 * i & WORD for c in counters], np.uint64) for i in range(4)]
+    lower = _counters(first & LONG, blocks)
+    # The half above is one more where the half below has wrapped around.
+    upper = np.uint64(first >> 64) + (lower < np.uint64(first & LONG))
+    words = [half >> np.uint64(32 * i) & np.uint64(WORD) for half in (lower, upper) for i in (0, 1)]
     made = [np.asarray(each, np.uint64) for each in philox(words, _key(key))]
     if is_long:
         made = [made[i] | made[i + 1] << np.uint64(32) for i in (0, 2)]

@@ -455,10 +455,23 @@ def _scatter(
     return scatter(op, operands, lambda given: run.region(op.update_computation, given, held))
 
 
+def _alone(_: _Interpreter, op: Any, operands: Arrays, __: Held) -> list[Array]:
+    """The values of a group of one process."""
+    if op.groups.shape[1] != 1:
+        raise _of_other_processes(op)
+    return list(operands)
+
+
 def _permuted(
     _: _Interpreter, op: stablehlo.CollectivePermuteOp, operands: Arrays, __: Held
 ) -> list[Array]:
+    if op.pairs.any():
+        raise _of_other_processes(op)
     return [each if op.pairs.size else np.zeros_like(each) for each in operands]
+
+
+def _of_other_processes(op: Operation) -> InputError:
+    return InputError(f"{op.name} at {place(op)}: other processes; a program runs as one")
 
 
 def _process(_: _Interpreter, __: Any, ___: Arrays, ____: Held) -> list[Array]:
@@ -470,7 +483,7 @@ _OTHERS: Mapping[str, Callable[[_Interpreter, Any, Arrays, Held], Sequence[Array
     "nn.load": _load,
     "nn.store": _store,
     "stablehlo.optimization_barrier": _same,
-    **{each.name: _same for each in stablehlo.GROUPED},
+    **{each.name: _alone for each in stablehlo.GROUPED},
     "stablehlo.collective_permute": _permuted,
     "stablehlo.partition_id": _process,
     "stablehlo.replica_id": _process,

@@ -6,6 +6,8 @@ from abc import ABC
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
+    IntegerType,
+    Signedness,
     TensorType,
     UnitAttr,
 )
@@ -21,10 +23,12 @@ from xdsl.irdl import (
     var_result_def,
 )
 
+from ...ir.support.number_kinds import is_whole
 from ...ir.upstream import AttrParser, Printer, VerifyException
 from ..dense import array_of_dense
-from ..source_types import element_of
-from .base import INTEGER, NumberArray, StablehloOp, need_length, need_shape
+from .base import INTEGER, NumberArray, StablehloOp, need_element, need_length, need_shape
+
+UI32 = IntegerType(32, Signedness.UNSIGNED)
 
 
 @irdl_attr_definition
@@ -52,6 +56,15 @@ class ChannelHandleAttr(Data[tuple[int, int]]):
     def print_parameter(self, printer: Printer) -> None:
         """Print both numbers."""
         printer.print_string(f"<handle = {self.data[0]}, type = {self.data[1]}>")
+
+
+def _need_rows(what: str, array: NumberArray, length: int | None = None) -> None:
+    """Raise VerifyException unless an array has rows of integers, all of a given length."""
+    fits = array.ndim == 2 and is_whole(array.dtype) and length in (None, array.shape[1])
+    if not fits:
+        need = "rows of integers" if length is None else f"rows of {length} integers"
+        kind = f"{array.dtype.name}{list(array.shape)}"
+        raise VerifyException(f"{what} is {kind}; need {need}")
 
 
 class CollectiveOp(StablehloOp, ABC):
@@ -88,10 +101,9 @@ class GroupedOp(CollectiveOp, ABC):
         return array_of_dense(self.replica_groups)
 
     def verify_(self) -> None:
-        """Check also that the groups are rows of numbers."""
+        """Check also that the groups are rows of integers."""
         super().verify_()
-        if self.groups.ndim != 2:
-            raise VerifyException(f"replica_groups of {self.groups.ndim} axes; need 2")
+        _need_rows("replica_groups", self.groups)
 
 
 @irdl_op_definition
@@ -204,6 +216,11 @@ class CollectivePermuteOp(CollectiveOp):
         """The process that sends and the one that is sent to, a row each."""
         return array_of_dense(self.source_target_pairs)
 
+    def verify_(self) -> None:
+        """Check also that the pairs are rows of two integers."""
+        super().verify_()
+        _need_rows("source_target_pairs", self.pairs, 2)
+
 
 class NumberOp(StablehloOp, ABC):
     """The number of this process.
@@ -218,8 +235,7 @@ class NumberOp(StablehloOp, ABC):
         """Check also the result."""
         super().verify_()
         need_shape("the result", self.result, ())
-        if str(element_of(self.result)) != "ui32":
-            raise VerifyException(f"the result is {self.result.type}; need ui32")
+        need_element("the result", self.result, UI32)
 
 
 @irdl_op_definition

@@ -13,14 +13,16 @@ from .enums import TransposeAttr
 
 @irdl_op_definition
 class CholeskyOp(PureOp):
-    """The triangular factors L of symmetric positive definite matrices a = L L^T.
+    """The triangular factors L of positive definite matrices a = L L^H.
+
+    L^H is the conjugate transpose of L, which for floats is the transpose.
 
     Example: %1 = "stablehlo.cholesky"(%0) <{lower = true}> : (tensor<2x4x4xf32>) ->
     tensor<2x4x4xf32>
 
     Attributes:
         a: the matrices. Only the triangle of the result is read.
-        lower: L is the result; its transpose if this is false or absent.
+        lower: L is the result; L^H if this is false or absent.
         result: the factors. Their other triangles may hold anything; abele makes them 0.
     """
 
@@ -31,7 +33,7 @@ class CholeskyOp(PureOp):
 
     @property
     def is_lower(self) -> bool:
-        """Whether L is the result, and not its transpose."""
+        """Whether L is the result, and not L^H."""
         return self.lower is not None and bool(self.lower)
 
     def verify_(self) -> None:
@@ -58,7 +60,7 @@ class TriangularSolveOp(PureOp):
         left_side: a is on the left.
         lower: the lower triangle is read.
         unit_diagonal: the diagonal counts as 1.
-        transpose_a: whether op transposes a.
+        transpose_a: whether op transposes a, and conjugates its elements too.
         result: the solutions.
     """
 
@@ -73,7 +75,7 @@ class TriangularSolveOp(PureOp):
 
     @property
     def is_turned(self) -> bool:
-        """Whether a is transposed. Of real matrices, the adjoint is the transpose."""
+        """Whether a is transposed, with its elements conjugated or not."""
         return self.transpose_a.data in ("TRANSPOSE", "ADJOINT")
 
     def verify_(self) -> None:

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from lowered_stablehlo import lowered, operations, results_of, returned
 
+from abele.backends.stablehlo import run_stablehlo
 from abele.ir.support.errors import InputError
+from abele.ir.text import parse_module
+from abele.ir.upstream import VerifyException
 from abele.tools import compile_model
+from abele.tools.driver.context import new_context
 from abele.tools.importers.stablehlo.in_memory import StableHloModel
 
 X = np.array([1, -2, 3, 4], np.float32)
@@ -36,6 +40,13 @@ def grouped(name: str, groups: str) -> str:
     )
 
 
+def permuted(pairs: str) -> str:
+    return (
+        f'%0 = "stablehlo.collective_permute"(%x) <{{source_target_pairs = dense<{pairs}>}}>'
+        f" : ({V}) -> {V}\n" + returned(["0"], [V], "func.return")
+    )
+
+
 @pytest.mark.parametrize("name", GROUPED)
 def test_a_process_alone_keeps_its_value(name: str):
     body = grouped(name, "0> : tensor<1x1xi64")
@@ -54,11 +65,40 @@ def test_a_group_of_processes_is_refused(name: str):
     ("pairs", "found"), [("0> : tensor<1x2xi64", X), ("> : tensor<0x2xi64", 0)]
 )
 def test_a_process_sends_to_itself_or_gets_zeros(pairs: str, found: object):
-    body = f'%0 = "stablehlo.collective_permute"(%x) <{{source_target_pairs = dense<{pairs}>}}>'
-    body += f" : ({V}) -> {V}\n" + returned(["0"], [V], "func.return")
+    body = permuted(pairs)
     np.testing.assert_array_equal(results_of(body, f"%x: {V}", V, X)[0], found)
+    other = body.replace(pairs, "[[0, 1]]> : tensor<1x2xi64")
     with pytest.raises(InputError, match="a process 1 is not supported"):
-        lowered(body.replace(pairs, "[[0, 1]]> : tensor<1x2xi64"), f"%x: {V}", V)
+        lowered(other, f"%x: {V}", V)
+    with pytest.raises(InputError, match="other processes; a program runs as one"):
+        interpreted(other)
+
+
+def interpreted(body: str) -> np.ndarray:
+    text = f"builtin.module {{ func.func @main(%x: {V}) -> {V} {{ {body} }} }}"
+    (found,) = run_stablehlo(parse_module(text, new_context()), {"arg0": X}).outputs.values()
+    return found
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_the_interpreter_runs_one_process_too(name: str):
+    np.testing.assert_array_equal(interpreted(grouped(name, "0> : tensor<1x1xi64")), X)
+    with pytest.raises(InputError, match=f"stablehlo.{name} at .*: other processes"):
+        interpreted(grouped(name, "[[0, 1]]> : tensor<1x2xi64"))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (grouped("all_gather", "0> : tensor<1xi64"), r"is int64\[1\]; need rows of integers"),
+        (grouped("all_gather", "0.0> : tensor<1x1xf32"), r"is float32\[1, 1\]; need rows of int"),
+        (permuted("0> : tensor<1xi64"), r"source_target_pairs is int64\[1\]; need rows of 2 inte"),
+        (permuted("0> : tensor<1x3xi64"), r"is int64\[1, 3\]; need rows of 2 integers"),
+    ],
+)
+def test_numbers_of_processes_are_rows_of_integers(body: str, message: str):
+    with pytest.raises(VerifyException, match=message):
+        lowered(body, f"%x: {V}", V)
 
 
 NUMBERED = """
