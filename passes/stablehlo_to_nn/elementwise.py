@@ -83,7 +83,15 @@ def built(build: Callable[..., SSAValue]) -> Lower:
 
 def _cbrt(new: ToNn, x: SSAValue) -> SSAValue:
     root = new.add(nn.PowerOp(new.add(nn.AbsOp(x)), 1 / 3))
-    return new.add(nn.MulOp(new.add(nn.SignOp(x)), root))
+    return new.add(nn.MulOp(_sign(new, x), root))
+
+
+def _sign(new: ToNn, x: SSAValue) -> SSAValue:
+    """-1, 0 or 1. Of a float that is 0 it is the zero itself, where nn makes 0 of -0 too."""
+    sign = new.add(nn.SignOp(x))
+    if not is_float(x):
+        return sign
+    return new.add(nn.SelectOp(new.add(nn.EqualOp(x, new.number(0.0, x))), x, sign))
 
 
 def _expm1(new: ToNn, x: SSAValue) -> SSAValue:
@@ -324,7 +332,7 @@ TABLE: Mapping[str, Lower] = {
     "stablehlo.round_nearest_afz": _in_wide(_round_away),
     "stablehlo.round_nearest_even": _of_numbers(nn.RoundOp),
     "stablehlo.rsqrt": _in_wide(_rsqrt),
-    "stablehlo.sign": unary(nn.SignOp),
+    "stablehlo.sign": built(_sign),
     "stablehlo.sine": unary(nn.SinOp),
     "stablehlo.sqrt": unary(nn.SqrtOp),
     "stablehlo.tan": unary(nn.TanOp),
