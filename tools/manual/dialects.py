@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from importlib import import_module
 from itertools import groupby
+from textwrap import wrap
 from typing import get_args
 
 from xdsl.ir import Attribute, Dialect, Operation
@@ -18,7 +20,7 @@ from ...ir.pass_options import member_types
 from ...ir.rules.bound_rule import BoundRule
 from .definitions import directives, fields_of, heading_of, marks, syntax
 from .documents import Document, document, without_errors
-from .markdown import code, fence, link, page, plain, prose, table
+from .markdown import COLUMNS, code, fence, link, page, plain, prose, table
 
 FAMILY = 2
 """The smallest number of operations with one base class and syntax that are described together."""
@@ -155,11 +157,24 @@ def _marks(op: type[Operation]) -> str:
 def _form(op: type[Operation], name: str) -> str:
     """The syntax, and the fields except those that directives describe."""
     written = syntax(op)
-    text = fence(written.replace(op.name, name, 1)) if written else ""
+    text = fence(_wrapped(written.replace(op.name, name, 1))) if written else ""
     described = {code(field) for directive in directives(op) for field in directive.fields}
     fields = table(TITLES, (row for row in _rows(op) if row[0] not in described))
     return "\n\n".join(block for block in (text, fields) if block)
 
+
+def _wrapped(syntax: str) -> str:
+    """A syntax in lines of COLUMNS characters. Optional parts and the types stay whole."""
+    whole = _WHOLE.sub(lambda found: found[0].replace(" ", NO_BREAK), syntax)
+    lines = wrap(whole, COLUMNS, subsequent_indent="    ", break_on_hyphens=False)
+    return "\n".join(lines).replace(NO_BREAK, " ")
+
+
+_WHOLE = re.compile(r"\[[^\]]*\]\?|: \([^)]*\) -> types of \S+")
+"""The parts of a syntax that stay on one line."""
+
+NO_BREAK = "\u00a0"
+"""A space at which no line ends."""
 
 TITLES = ("field", "is", "holds", "default", "meaning")
 
