@@ -34,7 +34,7 @@ from ...views.script import run_script
 from ...views.table import figure_table
 from ...views.terminal import console
 from . import harnesses, interpreter
-from .cases import MOST_WHY, PASSED, VERDICTS, Verdict, judge
+from .cases import MOST_WHY, PASSED, VERDICTS, Refused, Verdict, judge
 
 CASES_OF_A_PROCESS = 200
 """The cases after which a process ends and another one takes its place."""
@@ -57,7 +57,7 @@ def judge_test(folder: Path, number: int) -> Verdict:
 def _judged(label: tuple[str, str], make: Any) -> Verdict:
     try:
         case = make()
-    except NotImplementedError as error:
+    except Refused as error:
         return Verdict(*label, "refused", str(error)[:MOST_WHY])
     return judge(case)
 

@@ -63,6 +63,13 @@ OPERATION = re.compile(r"\b(?:stablehlo|chlo|mhlo|func|sdy|interpreter)\.\w+")
 CUSTOM_CALL = re.compile(r"@\w+")
 
 
+class Refused(InputError):
+    """A test that cannot become a case: the message says what of it is not supported.
+
+    For what abele refuses in a case, it has errors of its own.
+    """
+
+
 class Tolerance(NamedTuple):
     """The largest difference from an expected element, absolute and relative to it."""
 
@@ -153,7 +160,7 @@ def _judged(case: Case) -> Verdict:
             names = [each.name for each in exe.inputs]
             found = exe.run(dict(zip(names, parts_of(case.inputs), strict=True)))
             results = [found[each.name] for each in exe.outputs]
-    except (InputError, DoesNotFit, NotImplementedError) as error:
+    except (InputError, DoesNotFit) as error:
         return verdict("refused", str(error))
     except Exception as error:
         return verdict("crashed", f"{type(error).__name__}: {error}")

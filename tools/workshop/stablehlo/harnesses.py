@@ -12,7 +12,7 @@ import numpy as np
 
 from ....ir.support.errors import InputError
 from ...driver.from_jax import from_jax
-from .cases import OPEN, Array, Case, Tolerance
+from .cases import OPEN, Array, Case, Refused, Tolerance
 
 TYPES = ("float32", "float16", "bfloat16", "int32", "bool", "complex64")
 """The element types of the cases that count."""
@@ -55,7 +55,7 @@ def label(number: int) -> tuple[str, str]:
 def case(number: int) -> Case:
     """A case with the inputs that JAX's generator draws, and JAX's results on the CPU.
 
-    Raises NotImplementedError for a case that JAX itself cannot lower or run.
+    Raises Refused for a case that JAX itself cannot lower or run.
     """
     jax = import_module("jax")
     tolerances = import_module("jax._src.public_test_util").default_tolerance()
@@ -69,7 +69,7 @@ def case(number: int) -> Case:
             model = from_jax(harness.dyn_fun, *arguments)
             results = jax.jit(harness.dyn_fun)(*arguments)
         except Exception as error:
-            raise NotImplementedError(f"jax: {type(error).__name__}: {error}") from None
+            raise Refused(f"jax: {type(error).__name__}: {error}") from None
     expected = [_array(each) for each in jax.tree.leaves(results)]
     allowed = [float(tolerances[each.dtype]) for each in expected]
     leaves, form = jax.tree.flatten(arguments)

@@ -22,7 +22,7 @@ import numpy as np
 from ....ir.support.errors import InputError
 from ....ir.support.number_kinds import is_floating
 from ...importers.stablehlo.print_generic import new_context
-from .cases import Array, Case, Tolerance, complex_of
+from .cases import Array, Case, Refused, Tolerance, complex_of
 
 SEPARATOR = "// -----"
 
@@ -87,11 +87,11 @@ def sources(folder: Path) -> Sequence[Source]:
 def case(source: Source) -> Case:
     """A test as a case: its constants are inputs, and what it checks are outputs.
 
-    Raises NotImplementedError for a test that jaxlib does not read, that checks nothing, or that
+    Raises Refused for a test that jaxlib does not read, that checks nothing, or that
     runs several processes.
     """
     if PARALLEL in source.text:
-        raise NotImplementedError(f"{PARALLEL}: several processes, and a program of abele is one")
+        raise Refused(f"{PARALLEL}: several processes, and a program of abele is one")
     text = _VALUES.sub(_generic_values, _CONSTANT.sub(_generic_constant, source.text))
     constant = _Test(text)
     expected = constant.return_checked()
@@ -114,7 +114,7 @@ class _Test:
             try:
                 self.module = self.ir.Module.parse(text)
             except self.ir.MLIRError as error:
-                raise NotImplementedError(f"jaxlib: {' '.join(str(error).split())}") from None
+                raise Refused(f"jaxlib: {' '.join(str(error).split())}") from None
         functions = [each for each in self.module.body.operations if "sym_name" in each.attributes]
         named = [each for each in functions if each.attributes["sym_name"].value == "main"]
         self.main = (named or functions)[0]
@@ -135,16 +135,16 @@ class _Test:
             each for each in self.block.operations if each.operation.name.startswith("check.")
         ]
         if not checks:
-            raise NotImplementedError("it checks no value")
+            raise Refused("it checks no value")
         for each in checks:
             operation = each.operation
             if operation.name.removeprefix("check.") not in CHECKS:
-                raise NotImplementedError(operation.name)
+                raise Refused(operation.name)
             held = operation
             if len(operation.operands) > 1:
                 held = operation.operands[1].owner
                 if held.name != "stablehlo.constant":
-                    raise NotImplementedError(f"{operation.name} of two values that are computed")
+                    raise Refused(f"{operation.name} of two values that are computed")
             allowed = Tolerance()
             if "almost" in operation.name:
                 allowed = Tolerance(operation.attributes["tolerance"].value)
@@ -194,7 +194,7 @@ def _array(operation: Any) -> Array:
         pass
     found = _COMPLEX.search(operation.get_asm(print_generic_op_form=True))
     if found is None:
-        raise NotImplementedError("elements of another form")
+        raise Refused("elements of another form")
     dense, shape, part = found.groups()
     floats, whole = f"{shape}{part}>", f"{shape}complex<{part}>>"
     text = (
@@ -216,7 +216,7 @@ def _evaluated(context: Any, text: str) -> list[Array]:
 
 
 def elements(attribute: Any) -> Array:
-    """The array of a dense<...>. Raises NotImplementedError for a type that NumPy does not have."""
+    """The array of a dense<...>. Raises Refused for a type that NumPy does not have."""
     kind = attribute.type
     try:
         if 0 not in kind.shape:
@@ -243,4 +243,4 @@ def _dtype(element: str) -> np.dtype[Any]:
     try:
         return np.dtype(getattr(ml_dtypes, name, name))
     except TypeError:
-        raise NotImplementedError(f"elements {element}") from None
+        raise Refused(f"elements {element}") from None
