@@ -344,12 +344,12 @@ def _is_less(z: Complex, w: Complex) -> Term:
 
 def larger(z: Complex, w: Complex) -> Complex:
     """The later one in the order of the parts, in which NaN comes last."""
-    return chosen(_is_less(w, z) | _is_nan(z), z, w)
+    return chosen((_is_less(w, z) & ~_is_nan(w)) | _is_nan(z), z, w)
 
 
 def smaller(z: Complex, w: Complex) -> Complex:
     """The earlier one in the order of the parts, in which NaN comes first."""
-    return chosen(_is_less(z, w) | _is_nan(z), z, w)
+    return chosen((_is_less(z, w) & ~_is_nan(w)) | _is_nan(z), z, w)
 
 
 def _is_nan(z: Complex) -> Term:

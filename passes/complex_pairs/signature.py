@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from ...dialects import stablehlo
 from ...dialects.host import host_names
 from ...dialects.source_types import is_complex, part_type
+from ...ir.support.errors import InputError
 
 REAL, IMAG = ".real", ".imag"
 """What the names of the parts of an argument or a result end with."""
@@ -21,6 +22,8 @@ def real_signature(main: FuncOp) -> None:
 
     The parts of `x` are the arguments `x.real` and `x.imag`, one after the other. Operations at the
     beginning of the function make `x` of them, and those at its end take results apart.
+
+    Raises InputError if the function has something else of such a name.
     """
     block, end = main.body.block, main.body.block.last_op
     assert end is not None
@@ -60,9 +63,13 @@ def real_signature(main: FuncOp) -> None:
 
 def _named(main: FuncOp, attribute: str, values: Sequence[SSAValue]) -> list[str]:
     """The names of arguments or results, with those of both parts for each that is complex."""
-    names = host_names(main, attribute, len(values))
+    given = list(zip(host_names(main, attribute, len(values)), values, strict=True))
+    parts = [name + end for name, value in given if is_complex(value) for end in (REAL, IMAG)]
+    for name, value in given:
+        if not is_complex(value) and name in parts:
+            raise InputError(f"{attribute}: {name} is also the name of a part of a complex number")
     return [
         name + end
-        for name, value in zip(names, values, strict=True)
+        for name, value in given
         for end in ((REAL, IMAG) if is_complex(value) else ("",))
     ]

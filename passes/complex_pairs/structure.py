@@ -151,8 +151,9 @@ _PARTWISE = (
 ).split()
 
 _FLAT = (
-    "case composite if map optimization_barrier reduce reduce_window return scatter while".split()
-)
+    "all_gather all_to_all case collective_broadcast collective_permute composite if map "
+    "optimization_barrier reduce reduce_window return scatter while"
+).split()
 
 RULES: Mapping[str, Rule] = {
     **{f"stablehlo.{name}": partwise for name in _PARTWISE},

@@ -203,6 +203,14 @@ def test_numbers_are_made_of_other_types_and_of_bits():
     )
 
 
+@pytest.mark.parametrize("name", ["collective_permute", "all_gather"])
+def test_a_process_alone_keeps_both_parts(name: str):
+    groups = "replica_groups = dense<0> : tensor<1x1xi64>, all_gather_dim = 0 : i64"
+    given = groups if name == "all_gather" else "source_target_pairs = dense<0> : tensor<1x2xi64>"
+    body = f'%0 = "stablehlo.{name}"(%x) <{{{given}}}> : ({V}) -> {V}\n{end("0", V)}'
+    check(body, f"%x: {V}", V, drawn(4))
+
+
 CLAMPED = (
     f'%0 = "stablehlo.negate"(%x) : ({V}) -> {V}\n'
     f'%1 = "stablehlo.clamp"(%0, %0, %0) : ({V}, {V}, {V}) -> {V}\n'
@@ -230,3 +238,13 @@ def test_parts_of_arguments_and_results_have_their_names():
     module.verify()
     assert host_names(main, "arg_names", 2) == ["params['w'].real", "params['w'].imag"]
     assert host_names(main, "result_names", 2) == ["result[0].real", "result[0].imag"]
+
+
+@pytest.mark.parametrize("attribute", ["arg_names", "result_names"])
+def test_a_name_that_a_part_would_have_too_is_refused(attribute: str):
+    kinds = f"{V}, tensor<4xf32>"
+    body = f'"func.return"(%x, %y) : ({kinds}) -> ()'
+    module = program(body, f"%x: {V}, %y: tensor<4xf32>", kinds)
+    main_of(module).attributes[attribute] = ArrayAttr(map(StringAttr, ["z", "z.imag"]))
+    with pytest.raises(InputError, match=f"{attribute}: z.imag is also the name of a part"):
+        real_signature(main_of(module))
