@@ -18,10 +18,10 @@ from ..ir.upstream import ModuleOp
 
 @dataclass(frozen=True)
 class Calls:
-    """What a function has.
+    """The size of a function, and its calls.
 
     Attributes:
-        operations: how many, with those in regions.
+        operations: their number, with those in regions.
         callees: the functions of the module that it names, once for each operation that does.
     """
 
@@ -30,7 +30,7 @@ class Calls:
 
 
 def calls_of(functions: Mapping[str, FuncOp]) -> dict[str, Calls]:
-    """What each function has, by name."""
+    """The size and the calls of each function, by name."""
     found: dict[str, Calls] = {}
     for name, function in functions.items():
         ops = list(function.body.walk())

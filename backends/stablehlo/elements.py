@@ -65,7 +65,7 @@ def _shifted(shift: Function, beyond: Function = np.zeros_like) -> Function:
     """A shift.
 
     Args:
-        beyond: what a shift by as many places as there are bits, or more, leaves.
+        beyond: the result of a shift by as many places as there are bits, or more.
     """
 
     def shifted(a: Array, b: Array) -> Array:

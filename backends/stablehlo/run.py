@@ -72,8 +72,8 @@ class _Interpreter:
 
     Attributes:
         states: the values that states have when the run begins.
+        stored: the values that states get for the next run.
         rounds: whether results are rounded to their element types.
-        stored: those that they get for the next run.
         turns: how many iterations and calls there were.
     """
 

@@ -139,8 +139,8 @@ class _Alignments:
         made: takes the steps.
         count: the number of frames.
         frames: the number of frames of each sample, [samples, 1].
-        ways: the logarithm of the chance that a state follows itself, the state before it, and the
-            one two before it: 0, or that of 0. [samples, states, 3].
+        ways: 0 where a state may follow itself, the state before it and the one before that, and
+            minus infinity where it may not, [samples, states, 3].
         ends: whether a sequence may end in a state.
         places: the class of each state, once more for each frame.
         chances: the logarithm of the chance of each state, [frames, samples, states].
@@ -206,7 +206,7 @@ class _Alignments:
         return self.made.repeat("forward", self.count, [self._begin()], self._frame)[0]
 
     def forward_every(self) -> tuple[SSAValue, SSAValue]:
-        """The same, and those after each frame."""
+        """What `forward` returns, and the same after each frame."""
 
         def frame(made: Parts, given: Sequence[SSAValue], number: SSAValue) -> Sequence[SSAValue]:
             value, table = given
@@ -218,7 +218,7 @@ class _Alignments:
         return end, every
 
     def _begin(self) -> SSAValue:
-        """As if a frame were before the first one, which is in the first state."""
+        """The logarithms before the first frame, when only the first state is possible."""
         made = self.made
         state = made("first", IotaOp(tensor(self.shape, i32), [0, 1]))
         one = made("one", ConstantOp(np.array(1, np.int32)))
@@ -269,10 +269,11 @@ class _Alignments:
         return made("base", MaxOp(largest, self.number(made, LEAST)))
 
     def _sum(self, made: Parts, value: SSAValue, way: int) -> SSAValue:
-        """The logarithm of the sum of the chances of three states: one and two before it, and it.
+        """For each state, the logarithm of the chances of three, added: its own, and those of two
+        neighbours, as far as the ways between them are open.
 
         Args:
-            way: -1 for the states behind it.
+            way: 1 for the neighbours before it, and -1 for those after it.
         """
         n, s = (dim(name, size) for name, size in zip("ns", self.shape, strict=True))
         k = dim("k", 3)

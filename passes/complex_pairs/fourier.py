@@ -27,8 +27,8 @@ DIRECT = 64
 fewer cycles than the exchanges between two."""
 
 PRIME = 512
-"""The most elements that one matrix transforms, if they are a prime number of more than DIRECT.
-Beyond it, a convolution takes fewer multiplications."""
+"""The largest prime number of elements that one matrix transforms. Beyond it, a convolution takes
+fewer multiplications."""
 
 EXACT = 1e-15
 """Below this, the cosine of a whole number of quarters of a turn is a rounded 0."""

@@ -51,7 +51,7 @@ def concatenate(new: Splitting, values: Sequence[SSAValue], axis: int) -> SSAVal
 
 
 def box(new: Splitting, value: SSAValue, axis: int, start: int, end: int) -> SSAValue:
-    """The elements of a value from a first one to before an end, along an axis."""
+    """The elements of a value along an axis, from `start` to before `end`."""
     shape = shape_of(value)
     if (start, end) == (0, shape[axis]):
         return value
@@ -98,7 +98,7 @@ def reverse(new: Splitting, value: SSAValue, axis: int) -> SSAValue:
 
 
 def repeat(new: Splitting, value: SSAValue, axes: Sequence[int], shape: Sequence[int]) -> SSAValue:
-    """A value repeated to a shape, whose axes are these of it."""
+    """A value repeated to a shape. Its own axes become the given axes of the shape."""
     op = stablehlo.BroadcastInDimOp.create(
         operands=[value],
         result_types=[tensor(shape, element_of(value))],
@@ -108,8 +108,8 @@ def repeat(new: Splitting, value: SSAValue, axes: Sequence[int], shape: Sequence
 
 
 def product(new: Splitting, value: SSAValue, matrix: SSAValue, axis: int) -> SSAValue:
-    """The products of the rows of a value along an axis with a matrix. They lie along a last axis,
-    in place of this one."""
+    """The products of the rows of a value along an axis with a matrix. They lie along a new last
+    axis, and this one is gone."""
     shape = shape_of(value)
     made = [*shape[:axis], *shape[axis + 1 :], shape_of(matrix)[1]]
     axes = stablehlo.DotAxes((), (), (axis,), (0,))

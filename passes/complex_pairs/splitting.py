@@ -116,7 +116,7 @@ class Splitting:
                 each.update_function_type()
 
     def region(self, region: Region) -> None:
-        """Replace the complex numbers of a region, and in what its blocks take."""
+        """Replace the complex numbers of a region, and the complex arguments of its blocks."""
         for block in region.blocks:
             for argument in tuple(block.args):
                 if is_complex(argument) and argument not in self.pairs:
@@ -134,7 +134,7 @@ class Splitting:
         self.pairs[argument] = (parts[0], parts[1])
 
     def op(self, op: Operation) -> None:
-        """Replace an operation on complex numbers, or those in its regions."""
+        """Replace an operation on complex numbers. Of another one, replace those in its regions."""
         if not _is_on_complex(op):
             for region in op.regions:
                 self.region(region)

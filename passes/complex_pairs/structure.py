@@ -98,7 +98,7 @@ def _parted(new: Splitting, value: SSAValue) -> Pair:
 
 
 def _compare(op: stablehlo.CompareOp, new: Splitting) -> Sequence[Made]:
-    """Whether both parts are equal; else the order of real parts, and of imaginary ones next."""
+    """Whether both parts are equal, or the order of real parts and, if equal, of imaginary ones."""
     direction, kind = op.comparison_direction.data, op.compare_type
 
     def compared(part: int, asked: str) -> Term:

@@ -160,7 +160,7 @@ class Complex:
         return Complex(-self.imag, self.real)
 
     def over_i(self) -> Complex:
-        """The quotient with i."""
+        """The quotient by i."""
         return Complex(self.imag, -self.real)
 
     def constant(self, real: float, imag: float = 0.0) -> Complex:

@@ -181,7 +181,7 @@ def _rows_of_labels(shape: Sequence[int], settings: Settings) -> Tensor:
 
 
 def _ctc(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) -> Losses:
-    """The loss of all alignments of a sample's frames with its labels, which come before -1.
+    """The loss of all alignments of a sample's frames with its labels; -1 fills up a row of these.
 
     A mean divides the loss of each sample by the number of its labels first, as PyTorch does.
     """

@@ -64,9 +64,9 @@ CUSTOM_CALL = re.compile(r"@\w+")
 
 
 class Refused(InputError):
-    """A test that cannot become a case: the message says what of it is not supported.
+    """A test that cannot become a case. The message says what of it is not supported.
 
-    For what abele refuses in a case, it has errors of its own.
+    What abele refuses when it compiles a case is another InputError.
     """
 
 
