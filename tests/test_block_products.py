@@ -10,7 +10,10 @@ HIGH, WIDE, BLOCKS, COLUMNS = 4, 3, 7, 5
 
 
 def program(side: int, element: str, flags: str, plan: str = "") -> str:
-    """A product of a matrix of 4 x 3 blocks, all of whose operands are inputs."""
+    """A product of a block-sparse matrix, 4 blocks high and 3 wide, by a dense one.
+
+    Values, dense matrix, rows and columns of blocks are inputs.
+    """
     k, m = (HIGH, WIDE)[:: 1 if "transposed" in flags else -1]
     dense = f"{COLUMNS}x{k * side}" if "dense_last" in flags else f"{k * side}x{COLUMNS}"
     made = f"{COLUMNS}x{m * side}" if "dense_last" in flags else f"{m * side}x{COLUMNS}"

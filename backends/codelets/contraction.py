@@ -195,9 +195,9 @@ def _matrix_products(
     if first.begins_with(second):
         # For a matrix and its own transpose, NumPy computes one half of the result only.
         first = replace(first, matrix=None)
-    is_ordered = dtype == np.float32
+    is_ordered = dtype == FLOAT32
     sums = sums_of(cells)
-    multiply = partial(matmul_calls, sums=sums) if is_ordered else _as_blas_does
+    multiply = partial(multiply_calls, sums=sums)
 
     words = cells.words if sums.dtype is not None else None
     numbers = (
@@ -228,7 +228,7 @@ def _matrix_products(
         y = second.packed(index, (depth, columns), "second", dtype, scratch, calls)
         if is_ordered and words is not None:
             own = tuple(each[index] for each in numbers)
-            multiply = partial(matmul_calls, sums=sums, words=SumWords(words.parameters, own))
+            multiply = partial(multiply_calls, sums=sums, words=SumWords(words.parameters, own))
         if out.matrix is not None:
             calls += multiply(x, y, out.matrix[index], scratch)
             continue
@@ -250,9 +250,27 @@ def sums_of(cells: Cells) -> Sums:
     return Sums(narrow.terms, dtype, narrow.overflow, factor)
 
 
-def _as_blas_does(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
-    """The call that multiplies matrices in BLAS's own order, for exact sums and for float64."""
-    del scratch
+def multiply_calls(
+    x: Array,
+    y: Array,
+    out: Array,
+    scratch: Scratch,
+    sums: Sums = WIDE,
+    words: SumWords | None = None,
+) -> list[Call]:
+    """The calls that multiply batches of matrices.
+
+    Float32 is added in one order on every host. Sums of integers are exact in any order. Only
+    float64 is added in BLAS's own order.
+
+    Args:
+        x: (batch..., rows, depth), with contiguous columns.
+        y: (batch..., depth, columns).
+        out: (batch..., rows, columns), with contiguous rows, of the dtype of the factors.
+        sums, words: as for `matmul_calls`; for float32 only.
+    """
+    if out.dtype == FLOAT32:
+        return matmul_calls(x, y, out, scratch, sums, words)
     return [(np.matmul, (x, y, out))]
 
 

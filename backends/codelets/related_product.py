@@ -1,8 +1,9 @@
 """Sums of products at the points where relations hold: products of block-sparse matrices.
 
 The points at which the relations hold are listed, as in a lookup. At a listed point, each operand
-is a small matrix, so the sum is one matrix product for each listed point. Products that go to the
-same elements of the result are added up, in the order of the points. All other elements are 0.
+is a small matrix, so the sum is one matrix product for each listed point. NumPy adds up the
+products that go to the same elements of the result, some points at a time, in an order that is the
+same on every host. All other elements are 0.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .calls import SCRATCH_BYTES, Array, Call, Scratch
+from .calls import SCRATCH_BYTES, Array, Call, Scratch, run_calls
 from .cells import Cells
-from .contraction import adding_dtype
+from .contraction import adding_dtype, multiply_calls
 from .conversion import convert_into
 from .lookup import Lookup, find_lookup, find_places
 
@@ -31,6 +32,7 @@ class _Product:
             operands or none have, that only the first has, and that only the second has; and those
             that are merged.
         dtype: the dtype in which products are added.
+        scratch: for the products of a few points at a time.
     """
 
     lookup: Lookup
@@ -39,6 +41,7 @@ class _Product:
     right: tuple[int, ...]
     inner: tuple[int, ...]
     dtype: np.dtype[Any]
+    scratch: Scratch
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -60,7 +63,6 @@ class _Product:
 
 def related_product(cells: Cells, scratch: Scratch) -> list[Call]:
     """The calls that compute a sum of products at the points that meet the relations."""
-    del scratch
     dtype = adding_dtype([a.dtype for a in cells.operands[:2]], cells.result.dtype)
     lookup = find_lookup(cells, dtype)
     first, second = ([_has(a, d) for d in range(a.ndim)] for a in cells.operands[:2])
@@ -73,6 +75,7 @@ def related_product(cells: Cells, scratch: Scratch) -> list[Call]:
         tuple(d for d in kept if second[d] and not first[d]),
         tuple(d for d in free if d in cells.merged),
         dtype,
+        scratch,
     )
     return [(_run, (product,))]
 
@@ -105,9 +108,11 @@ def _run(task: _Product) -> None:
 def _products(task: _Product, at: tuple[NDArray[np.int64], ...]) -> Array:
     """The products of the operands at some listed points: (points, elements)."""
     first, second = task.lookup.cells.operands[:2]
-    lhs = _matrices(task, first, at, task.left, task.inner)
+    lhs = _matrices(task, first, at, task.inner, task.left).swapaxes(-1, -2)
     rhs = _matrices(task, second, at, task.inner, task.right)
-    return np.matmul(lhs, rhs).reshape(len(at[0]), -1)
+    products = np.empty((*lhs.shape[:-1], rhs.shape[-1]), task.dtype)
+    run_calls(multiply_calls(lhs, rhs, products, task.scratch))
+    return products.reshape(len(at[0]), -1)
 
 
 def _matrices(

@@ -8,6 +8,7 @@ from xdsl.ir import Block
 
 from abele.backends.codelets import related_product as codelet
 from abele.backends.codelets.numerics import Placed, kind_of, run_vertices
+from abele.backends.codelets.ordered import TERMS, fused_matmul
 from abele.backends.reference.structure import structure_value
 from abele.dialects import nn
 from abele.dialects.abele import Plan
@@ -16,10 +17,10 @@ from abele.dialects.structured import Body, Structure
 BLOCKS, HIGH, WIDE, SIDES, COLUMNS = 7, 3, 2, (2, 3), 4
 
 
-def operator(transposed: bool) -> nn.BlockMatMulOp:
+def operator(transposed: bool, columns: int = COLUMNS) -> nn.BlockMatMulOp:
     """A product of a matrix of 3 x 2 blocks of 2 x 3 elements, or of its transpose."""
     k, m = (HIGH * SIDES[0], WIDE * SIDES[1])[:: 1 if transposed else -1]
-    shapes = [(BLOCKS, *SIDES), (k, COLUMNS), (BLOCKS,), (BLOCKS,)]
+    shapes = [(BLOCKS, *SIDES), (k, columns), (BLOCKS,), (BLOCKS,)]
     kinds = [f32, f32, i32, i32]
     types = [TensorType(kind, shape) for kind, shape in zip(kinds, shapes, strict=True)]
     return nn.BlockMatMulOp(*Block(arg_types=types).args, size=m, transposed=transposed)
@@ -54,22 +55,47 @@ def cases(draw):
     return structure, operands
 
 
-@settings(max_examples=60)
-@given(cases(), st.sampled_from([1, 3, 1 << 20]))
-def test_the_codelet_agrees_with_the_reference_exactly_on_integers(case, points):
-    structure, operands = case
-    shape = structure.space.results[0].shape
-    result = np.full(shape, 99, np.float32)
+def computed(structure: Structure, operands: list[np.ndarray]) -> np.ndarray:
+    """What the codelet computes on one tile."""
+    result = np.full(structure.space.results[0].shape, 99, np.float32)
     plan = Plan((1,) * len(structure.space.dims))
 
     def flat(array: np.ndarray) -> Placed:
         return Placed(array.reshape(-1).view(np.uint8)[None], 0, array.dtype)
 
+    run_vertices(structure, plan, [flat(each) for each in operands], flat(result))
+    return result
+
+
+@settings(max_examples=60)
+@given(cases(), st.sampled_from([1, 3, 1 << 20]))
+def test_the_codelet_agrees_with_the_reference_exactly_on_integers(case, points):
+    structure, operands = case
     with patch.object(codelet, "SCRATCH_BYTES", points):
-        run_vertices(structure, plan, [flat(each) for each in operands], flat(result))
+        result = computed(structure, operands)
     np.testing.assert_array_equal(
         result, structure_value(structure, operands, result.dtype, result.shape)
     )
+
+
+def test_terms_are_added_in_the_order_of_every_host_and_not_in_that_of_blas():
+    columns = 3 * TERMS + 20
+    structure = gradient_of_values(operator(transposed=False, columns=columns).structure())
+    rng = np.random.default_rng(0)
+    (height, width), shape = SIDES, (HIGH, WIDE)
+    made, dense = (
+        rng.standard_normal((n * side, columns)).astype(np.float32)
+        for n, side in zip(shape, SIDES, strict=True)
+    )
+    rows, places = (rng.integers(0, n, BLOCKS).astype(np.int32) for n in shape)
+    left = made.reshape(HIGH, height, columns)[rows]
+    right = dense.reshape(WIDE, width, columns)[places].swapaxes(1, 2)
+    wanted, chain = np.zeros((2, BLOCKS, height, width), np.float32)
+    for first in range(0, columns, TERMS):
+        some = slice(first, first + TERMS)
+        fused_matmul(left[..., some], right[:, some], chain)
+        wanted += chain
+    np.testing.assert_array_equal(computed(structure, [made, dense, rows, places]), wanted)
 
 
 def test_only_sums_of_products_are_computed_so():

@@ -73,6 +73,30 @@ def test_long_sums_with_few_results(part: int, tmp_path: Path):
         assert forms_that_differ(exe) == [], exe.path
 
 
+def sparse_product(side: int, element: str, flags: str) -> str:
+    """A product of a matrix of 11 x 10 blocks, whose operands are all inputs, and its relu."""
+    blocks, high, wide, columns = 40, 11, 10, 33
+    k, m = (high, wide)[:: 1 if "transposed" in flags else -1]
+    last = "dense_last" in flags
+    sizes = [(columns, n * side) if last else (n * side, columns) for n in (k, m)]
+    x, y = (f"tensor<{a}x{b}x{element}>" for a, b in sizes)
+    v, i = f"tensor<{blocks}x{side}x{side}x{element}>", f"tensor<{blocks}xi32>"
+    return f"""func.func @main(%v: {v}, %x: {x}, %r: {i}, %c: {i}) -> {y} {{
+      %0 = nn.block_matmul %v, %x at %r, %c size {m * side} {flags}
+          : ({v}, {x}, {i}, {i}) -> {y}
+      %1 = nn.relu %0 : ({y}) -> {y}
+      func.return %1 : {y}
+    }}"""
+
+
+@pytest.mark.parametrize("flags", ["", "transposed dense_last"])
+@pytest.mark.parametrize(("side", "element"), [(1, "f32"), (4, "f16"), (7, "f32"), (16, "f32")])
+def test_sparse_products(side: int, element: str, flags: str, tmp_path: Path):
+    path = tmp_path / "product.mlir"
+    path.write_text(sparse_product(side, element, flags))
+    assert forms_that_differ(compile_model(path, "mk2:6", cache=False)) == []
+
+
 def test_gradients_of_convolutions(tmp_path: Path):
     path = tmp_path / "gradients.mlir"
     path.write_text(training_step(layers=2, channels=11, side=13))
