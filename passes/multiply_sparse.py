@@ -160,6 +160,8 @@ class _Product:
 
 def _sparse_product(op: Operation, known: _Known, block: tuple[int, int] | None) -> list[_Product]:
     """The sparse products that an operation is, with blocks of several sizes; [] if it is none."""
+    if 0 in nn.shape_of(op.results[0]):
+        return []
     if isinstance(op, nn.BlockMatMulOp):
         arrays = [known(value) for value in (op.values, op.rows, op.columns)]
         if any(each is None for each in arrays):

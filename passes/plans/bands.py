@@ -8,7 +8,7 @@ rows of blocks    . A . | B C .       bands 2, parts 2: buckets {A}, {B, C}
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -24,7 +24,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class BlockSparse:
-    """A block-sparse matrix, whose blocks are in the order of their rows.
+    """A block-sparse matrix, whose blocks are in the order of their rows, then of their columns.
 
     Attributes:
         values: (blocks, height, width).
@@ -36,6 +36,9 @@ class BlockSparse:
     rows: Integers
     columns: Integers
     shape: tuple[int, int]
+    _runs: dict[int, tuple[Integers, Integers, Integers]] = field(
+        default_factory=dict[int, tuple[Integers, Integers, Integers]], repr=False
+    )
 
     @staticmethod
     def of_list(values: Array, rows: Array, columns: Array, shape: tuple[int, int]) -> BlockSparse:
@@ -72,9 +75,24 @@ class BlockSparse:
 
     def counts(self, bands: int, parts: int) -> Integers:
         """The blocks of each bucket: (bands, parts)."""
-        high, wide = self.sizes(bands, parts)
-        bucket = self.rows // high * parts + self.columns // wide
-        return np.bincount(bucket, minlength=bands * parts).reshape(bands, parts)
+        high, _ = self.sizes(bands, parts)
+        rows, part, count = self._in_rows(parts)
+        # Whole numbers up to 2^53 are exact as floats.
+        sums = np.bincount(rows // high * parts + part, count, bands * parts)
+        return sums.astype(np.int64).reshape(bands, parts)
+
+    def _in_rows(self, parts: int) -> tuple[Integers, Integers, Integers]:
+        """The rows of blocks in which parts have blocks, those parts, and their numbers of blocks.
+
+        They are kept, because many numbers of bands are tried with each number of parts.
+        """
+        if parts not in self._runs:
+            part = self.columns // self.sizes(1, parts)[1]
+            begins = (np.diff(self.rows, prepend=-1) != 0) | (np.diff(part, prepend=-1) != 0)
+            first = np.flatnonzero(begins)
+            count = np.diff(first, append=len(part))
+            self._runs[parts] = self.rows[first], part[first], count
+        return self._runs[parts]
 
     def sizes(self, bands: int, parts: int) -> tuple[int, int]:
         """The rows of blocks of a band, and the columns of a part."""
