@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from xdsl.dialects import arith, linalg, math, tensor
@@ -118,9 +117,7 @@ def structured(op: LinalgStructuredOperation, new: ToNn) -> None:
             } -> tensor<4xf32>
     after:  %3 = nn.reduce "sum" %0 axes [1] : (tensor<4x8xf32>) -> tensor<4xf32>
     """
-    maps = tuple(each.data for each in op.get_indexing_maps())
-    reduced = tuple(each.data is not IteratorType.PARALLEL for each in op.get_iterator_types())
-    _convert(Loops(op, tuple(op.inputs), tuple(op.outputs), maps, reduced, op.body.block), new)
+    _convert(_loops_of(op, op.body.block), new)
 
 
 def pooling(op: linalg.ops.PoolingNchwMaxOp, new: ToNn) -> None:
@@ -134,9 +131,23 @@ def pooling(op: linalg.ops.PoolingNchwMaxOp, new: ToNn) -> None:
     larger = arith.MaximumfOp if isinstance(types[0], AnyFloat) else arith.MaxSIOp
     made = larger(body.args[0], body.args[-1])
     body.add_ops([made, linalg.ops.YieldOp(made.result)])
-    maps = tuple(each.data for each in op.get_indexing_maps())
-    reduced = tuple(each.data is not IteratorType.PARALLEL for each in op.get_iterator_types())
-    _convert(Loops(op, tuple(op.inputs), tuple(op.outputs), maps, reduced, body), new)
+    _convert(_loops_of(op, body), new)
+
+
+def _loops_of(op: LinalgStructuredOperation, body: Block) -> Loops:
+    """An operation that has maps, as loops.
+
+    Raises Uncovered if it breaks a rule of its dialect. xDSL then fails while it makes the maps of
+    an operation with a name, because it takes for granted that the operands are right.
+    """
+    try:
+        maps = tuple(each.data for each in op.get_indexing_maps())
+        kinds = [each.data for each in op.get_iterator_types()]
+    except (LookupError, TypeError, AttributeError, AssertionError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise Uncovered(f"it breaks a rule of its dialect: {problem}") from None
+    reduced = tuple(each is not IteratorType.PARALLEL for each in kinds)
+    return Loops(op, tuple(op.inputs), tuple(op.outputs), maps, reduced, body)
 
 
 def broadcast(op: linalg.ops.BroadcastOp, new: ToNn) -> None:
@@ -247,11 +258,16 @@ class _Body:
 
     def _depends(self, value: SSAValue) -> bool:
         """Whether a value depends on the elements that results begin with."""
-        if value in self.begins:
-            return True
-        op = value.owner
-        inside = isinstance(op, Operation) and op.parent is self.loops.body
-        return inside and any(map(self._depends, cast("Operation", op).operands))
+        waiting, seen = [value], set[SSAValue]()
+        while waiting:
+            last = waiting.pop()
+            if last in self.begins:
+                return True
+            op = last.owner
+            if last not in seen and isinstance(op, Operation) and op.parent is self.loops.body:
+                seen.add(last)
+                waiting += op.operands
+        return False
 
     def _terms(self, value: SSAValue) -> tuple[str, list[Operand]]:
         """A function and its operands, which give the value that each point adds."""

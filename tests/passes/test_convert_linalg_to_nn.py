@@ -471,6 +471,30 @@ def test_a_body_may_be_long():
     np.testing.assert_array_equal(found, 1502 * x)
 
 
+def test_a_body_that_merges_points_may_be_long():
+    """Each value is read twice, so that the ways through the body double with each line."""
+    lines = "".join(f"%s{i + 1} = arith.minimumf %s{i}, %s{i} : f32\n" for i in range(1500))
+    body = f"""
+    %z = arith.constant dense<0.0> : tensor<2xf32>
+    %r0 = linalg.reduce ins(%0 : tensor<2x4xf32>) outs(%z : tensor<2xf32>) dimensions = [1]
+    (%a: f32, %o: f32) {{
+      %s0 = arith.addf %a, %a : f32
+      {lines}
+      %m = arith.addf %o, %s1500 : f32
+      linalg.yield %m : f32
+    }}"""
+    x = np.arange(8, dtype=F32).reshape(2, 4)
+    (found,) = run(function(["tensor<2x4xf32>"], ["tensor<2xf32>"], body), x)
+    np.testing.assert_array_equal(found, 2 * x.sum(1))
+
+
+def test_a_mistake_of_abele_is_not_blamed_on_the_program(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("abele.passes.linalg_to_nn.tensors.type_in_nn", None)
+    body = "%s = arith.constant 0.0 : f32\n%r0 = tensor.splat %s : tensor<4xf32>"
+    with pytest.raises(TypeError, match="not callable"):
+        run(function(["tensor<4xf32>"], ["tensor<4xf32>"], body), np.zeros(4, F32))
+
+
 def test_an_operation_that_xdsl_does_not_check_is_refused():
     context = new_context()
     body = """
