@@ -27,7 +27,11 @@ def export_command(
     ] = DIALECTS[0],
     passes: Annotated[
         str,
-        typer.Option("--passes", metavar="SPEC", help="The passes on nn that run before."),
+        typer.Option(
+            "--passes",
+            metavar="SPEC",
+            help="The passes on nn that run before; nn stands for those of the default pipeline.",
+        ),
     ] = PASSES,
     arguments: Annotated[
         bool,
@@ -45,7 +49,7 @@ def export_command(
         typer.Option(
             "--inputs",
             metavar="X.npz",
-            help="Inputs by name, whose shapes give sizes to free dimensions.",
+            help="Inputs by name, which must fit the model; they give sizes to free dimensions.",
         ),
     ] = None,
     value: Annotated[
@@ -67,7 +71,7 @@ def export_command(
             raise InputError(f"{model}: compiled already, so it cannot be written; need the model")
         check_files({"the model": Path(model), "--inputs": inputs}, {"-o": output})
         request = Request(model, dims=sizes(dim), values=given_values(value), example=inputs)
-        made = export(request.with_sizes(), extensions, to, passes, arguments=arguments)
+        made = export(request, extensions, to, passes, arguments=arguments)
         files = made.write(output)
         sys.stdout.write(f"{model} -> {' and '.join(map(str, files))}\n")
         sys.stdout.write(f"takes {', '.join(made.inputs)}; gives {', '.join(made.outputs)}\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ...ir.support.errors import InputError
 from ..importers.bounds import Bounds, GivenSize, checked_size, parts_of
 from ..importers.front_end import ANY, OpenShape, OpenShapes
-from .arrays import npz_shapes, numbered
+from .arrays import Tensor, UnknownInputError, listed, npz_shapes, numbered
 
 GIVEN = "the example"
 """The name of arrays in memory in messages."""
@@ -83,6 +83,26 @@ def sizes_by_example(
                 f"{_text(taken[name])}; it has {has}"
             )
     return sizes.found
+
+
+def check_example(example: Example, inputs: Sequence[Tensor], values: Collection[str] = ()) -> None:
+    """Raise InputError for an array that is no input, and for a shape that its input cannot have.
+
+    Args:
+        values: the names of inputs that are known now, which the program does not take.
+    """
+    known = {each.name: each for each in inputs}
+    for name, shape in numbered(example.shapes, tuple(known)).items():
+        if name not in known:
+            if name in values:
+                continue
+            raise UnknownInputError(
+                f"{example.source}: no input {name!r}; the program takes {listed(inputs)}"
+            )
+        wanted = known[name]
+        sizes = [n if size is None else size for n, size in zip(wanted.shape, shape, strict=False)]
+        if len(shape) != len(wanted.shape) or not wanted.takes(tuple(sizes)):
+            raise InputError(f"{example.source}: input {wanted}: got the shape {_text(shape)}")
 
 
 class _Sizes:

@@ -10,16 +10,17 @@ from pathlib import Path
 from ...backends.levels import initial_states
 from ...dialects.host import host_names
 from ...dialects.levels import NN, STABLEHLO, level_of
-from ...ir.pass_manager import PassManager, parse_pipeline
+from ...ir.pass_manager import PassManager
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.upstream import Printer
 from ...passes.pipelines import FROM_SOURCES
 from .arrays import write_npz
 from .compile_anew import read_model
+from .example import check_example, example_of
 from .extensions.loaded import Extensions
 from .files import write_bytes
-from .program import entry
+from .program import entry, signature
 from .request import Request
 
 DIALECTS = ("stablehlo", "linalg")
@@ -64,27 +65,38 @@ def export(
 ) -> Exported:
     """A model in another dialect.
 
-    Raises InputError for a model below nn, and for what the dialect does not have.
+    Raises InputError for a model below nn, for an example that is none of its inputs, and for what
+    the dialect does not have.
 
     Args:
+        request: not settled; its example gives sizes to free dimensions.
         dialect: one of DIALECTS.
-        passes: run on nn before.
+        passes: run on nn before; a level stands for the passes that lead there.
         arguments: whether states that the program only reads are arguments of @main too.
     """
     if dialect not in DIALECTS:
         raise InputError(f"--to {dialect}: need one of {', '.join(DIALECTS)}")
     context = extensions.context()
-    program = read_model(request, context)
+    program = read_model(request.with_sizes(), context)
     module, level = program.module, level_of(program.module)
     if level not in (NN, STABLEHLO):
         raise InputError(f"{program.path}: a program of {level}; need one of nn or above")
-    out = f"convert-nn-to-{dialect}{{arguments={str(arguments).lower()}}}"
-    before = (*FROM_SOURCES.get(level, ()), *filter(None, [passes]))
-    if before:
-        PassManager(parse_pipeline(",".join(before), extensions.passes)).run(context, module)
+
+    def run(spec: str) -> None:
+        PassManager(extensions.pipeline(spec, "", NN)).run(context, module)
+
+    run(",".join(FROM_SOURCES.get(level, ())))
+    if request.example is not None:
+        inputs = signature(module, program.path).inputs
+        check_example(example_of(request.example), inputs, request.values or ())
+    run(passes)
+    if level_of(module) != NN:
+        raise InputError(
+            f"--passes {passes}: lead to {level_of(module)}; need passes that leave nn"
+        )
     # Passes may change states, and the conversion leaves none.
     states = initial_states(module)
-    PassManager(parse_pipeline(out, extensions.passes)).run(context, module)
+    run(f"convert-nn-to-{dialect}{{arguments={str(arguments).lower()}}}")
     main = entry(module, program.path)
     inputs = host_names(main, "arg_names", len(main.function_type.inputs))
     outputs = host_names(main, "result_names", len(main.function_type.outputs))

@@ -71,8 +71,9 @@ def _refuse(given: str | Target | None, weights: Mapping[str, int]) -> None:
     tiles = -(-needed // target.usable_bytes_per_tile)
     more = f", or {tiles} tiles and more (--target {target.base}:N)" if tiles <= MOST_TILES else ""
     others = f", others {rest} B" if rest else ""
+    count = "1 weight" if len(weights) == 1 else f"{len(weights)} weights"
     raise DoesNotFit(
-        f"the model, of whose {len(weights)} weights ({shown}{others}) none was read,",
+        f"the model with {count} ({shown}{others}), not read yet,",
         needed,
         available,
         units="bytes on all tiles together",

@@ -152,6 +152,36 @@ def test_shapes_of_inputs_give_sizes_to_free_dimensions(tmp_path):
     assert "tensor<5x3xf32>" in out.read_text()
 
 
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"nothing": (3,)}, "x.npz: no input 'nothing'; the program takes 'arg0' (float32[3])"),
+        ({"arg0": (4,)}, "x.npz: input 'arg0' (float32[3]): got the shape [4]"),
+        ({"arg0": (3, 1)}, "x.npz: input 'arg0' (float32[3]): got the shape [3, 1]"),
+        ({"arr_0": (3,)}, ""),
+    ],
+)
+def test_inputs_fit_a_model_without_free_dimensions(model, tmp_path, monkeypatch, arrays, message):
+    monkeypatch.chdir(tmp_path)
+    np.savez("x.npz", **{name: np.zeros(shape, np.float32) for name, shape in arrays.items()})
+    result = run("net.mlir", "-o", "out.mlir", "--inputs", "x.npz")
+    assert result.exit_code == (2 if message else 0), result.output
+    assert message in result.output.replace("\n", " ")
+
+
+@pytest.mark.parametrize("source", ["nn", "stablehlo"])
+def test_a_level_stands_for_its_passes(model, tmp_path, source):
+    first, out = tmp_path / "first.mlir", tmp_path / "out.mlir"
+    if source == "stablehlo":
+        assert run(model, "-o", first).exit_code == 0
+        model = first
+    result = run(model, "-o", out, "--passes", "nn")
+    assert result.exit_code == 0, result.output
+    result = run(model, "-o", out, "--passes", "nn,partition")
+    assert result.exit_code == 2
+    assert "--passes nn,partition: lead to partition; need passes that" in result.output
+
+
 def test_a_compiled_program_is_refused(model, tmp_path):
     program = tmp_path / "net.abele"
     compile_model(model, target="tiny:4").save(program)
