@@ -26,7 +26,7 @@ from ...ir.refusals import Uncovered, values_read
 from ...ir.upstream import ModuleOp
 from ...ir.well_known import ENTRY
 from ...ir.xdsl.walk import operations
-from .operators import Export
+from .loops import Export
 
 
 @dataclass

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from ...backends.reference.identities import identity_of
 from ...dialects.along import Along
 from .functions import merge_of
-from .operators import Counted, Export, Gathered, Loops
+from .loops import Counted, Export, Gathered, Loops
 from .reads import Shown
 from .terms import Algebra, Term
 

@@ -29,7 +29,7 @@ from ...ir.provenance import at, locate
 from ...ir.refusals import Uncovered
 from ..exporting import sequences
 from ..exporting.functions import merge_of
-from ..exporting.operators import Counted, Gathered, Loops
+from ..exporting.loops import Counted, Gathered, Loops
 from ..exporting.program import ProgramExport
 from ..exporting.reads import Shown, Terms
 from ..exporting.terms import Term

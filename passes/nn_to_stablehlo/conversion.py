@@ -20,7 +20,7 @@ from ...ir.provenance import at, locate
 from ...ir.support.number_kinds import is_whole
 from ...ir.upstream import UNKNOWN_LOC
 from ..exporting.functions import merge_of
-from ..exporting.operators import Counted, Gathered, Loops
+from ..exporting.loops import Counted, Gathered, Loops
 from ..exporting.program import ProgramExport
 from ..exporting.reads import Shown
 from ..exporting.terms import Term
