@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
@@ -90,27 +91,33 @@ def run_level(
     return OBSERVED[own](runnable, target, inputs, watch)
 
 
+_Observe: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[Array]], None]
+"""Takes an operation, its operands and its results."""
+
+
+def _seen_by(watch: Watch | None) -> _Observe | None:
+    """What shows the results of each operation to a watch; None without a watch."""
+    if watch is None:
+        return None
+
+    def observe(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
+        for values in results:
+            watch(ComputedValue(op, values))
+
+    return observe
+
+
 def _run_nn(
     module: ModuleOp, target: Target, inputs: Mapping[str, Array], watch: Watch | None
 ) -> Run:
-    def observe(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
-        for values in results:
-            assert watch is not None
-            watch(ComputedValue(op, values))
-
-    done = run_reference(module, inputs, observe=None if watch is None else observe)
+    done = run_reference(module, inputs, observe=_seen_by(watch))
     return Run(done.outputs, done.state)
 
 
 def _run_stablehlo(
     module: ModuleOp, target: Target, inputs: Mapping[str, Array], watch: Watch | None
 ) -> Run:
-    def observe(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
-        for values in results:
-            assert watch is not None
-            watch(ComputedValue(op, values))
-
-    return run_stablehlo(module, inputs, None, None if watch is None else observe)
+    return run_stablehlo(module, inputs, None, _seen_by(watch))
 
 
 def _run_partition(

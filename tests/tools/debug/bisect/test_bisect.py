@@ -650,10 +650,11 @@ def test_a_program_of_stablehlo_is_compared_before_it_is_led_to_nn(
 
     path = tmp_path / "net.mlir"
     path.write_text(OF_STABLEHLO)
-    assert bisect(Request(path, TARGET)).passed
+    to_nn = Request(path, TARGET, passes="nn")
+    assert bisect(to_nn).passed
     planted = {**convert_stablehlo_to_nn.TABLE, "stablehlo.subtract": reversed_difference}
     monkeypatch.setattr(convert_stablehlo_to_nn, "TABLE", planted)
-    verdict = bisect(Request(path, TARGET))
+    verdict = bisect(to_nn)
     assert (verdict.name, verdict.kind) == ("convert-stablehlo-to-nn", "value"), verdict.text
     assert verdict.value is not None
     assert (verdict.value.op, verdict.value.node) == ("nn.sub", "subtract")

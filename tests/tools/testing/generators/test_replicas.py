@@ -57,4 +57,4 @@ def test_a_gradient_that_is_added_twice_is_found(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(replicate, "summed", add_a_part_twice)
     lower = LowerAtRandom(PARTITION.name)
     with pytest.raises(Miscompiled):
-        _ = check_pass(lower, PLANNED, examples=200, seed=7, training=True, reduce_seconds=1)
+        _ = check_pass(lower, PLANNED, examples=200, seed=0, training=True, reduce_seconds=0)

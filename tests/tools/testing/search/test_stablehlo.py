@@ -98,6 +98,8 @@ MISTAKES: dict[str, Lower] = {
     "stablehlo.dynamic_update_slice": lambda op, new: [new.value(op.operand)],
     "stablehlo.scatter": lambda op, new: [new.value(each) for each in op.inputs],
     "stablehlo.subtract": lambda op, new: [new.add(nn.SubOp(*new.operands(op)[::-1]))],
+    # This remainder has the sign of the divisor.
+    "stablehlo.remainder": lambda op, new: [new.add(nn.ModOp(*new.operands(op)))],
 }
 """Wrong lowerings, by operation."""
 

@@ -37,16 +37,22 @@ def _part(draft: Draft, value: SSAValue) -> SSAValue:
 
 def _made(draft: Draft, least: int = 0) -> SSAValue:
     """Complex numbers of two existing values."""
-    real = _part(draft, draft.value(PARTS, least))
-    imag = _part(draft, draft.of(nn.shape_of(real), nn.element_of(real)))
+    return _with_imaginary(draft, _part(draft, draft.value(PARTS, least)))
+
+
+def _with_imaginary(draft: Draft, real: SSAValue) -> SSAValue:
+    """Complex numbers with these real parts."""
+    imag = _part(draft, draft.another(real))
     return draft.put(stablehlo.ComplexOp(real, imag))[0]
 
 
 def _changed(draft: Draft, value: SSAValue) -> SSAValue:
     """Numbers after a function."""
-    cls = CLASSES[draft.choice(FUNCTIONS)]
-    count = 2 if cls in stablehlo.BINARY else 1
-    op = cls.create(operands=[value] * count, result_types=[value.type])
+    cls, operands = CLASSES[draft.choice(FUNCTIONS)], [value]
+    if cls in stablehlo.BINARY:
+        real = draft.of(shape_of(value), element_of(part_type(value)))
+        operands.append(_with_imaginary(draft, _part(draft, real)))
+    op = cls.create(operands=operands, result_types=[value.type])
     return draft.put(op)[0]
 
 

@@ -80,6 +80,9 @@ SHARED, ADAPTED = 0.75, 0.5
 """How often an operand is an existing value of its type, and how often it is made of an existing
 value of another type."""
 
+TWICE = 0.1
+"""How often an operation reads one value as both of two operands."""
+
 CONSTANT = 0.15
 """How often an operand that no existing value becomes is a constant."""
 
@@ -203,27 +206,36 @@ class Draft:
             return self.converted(self.choice(fits[-LATEST:]), element)
         return self.new(nn.tensor(self.shape(least, most), element))
 
-    def of(self, shape: Sequence[int], element: Attribute, *, own: bool = False) -> SSAValue:
+    def another(self, value: SSAValue) -> SSAValue:
+        """A value of the same type, to be read beside the given one. It is seldom the same value,
+        because mistakes in functions of two values seldom show there: a - a is 0."""
+        if self.chance(TWICE):
+            return value
+        return self.of(nn.shape_of(value), nn.element_of(value), besides=value)
+
+    def of(
+        self, shape: Sequence[int], element: Attribute, besides: SSAValue | None = None
+    ) -> SSAValue:
         """A value of a type.
 
         Args:
-            own: whether it must not be a value that any operation has made.
+            besides: a value that it is not.
         """
         type_ = nn.tensor(shape, element)
-        alike = [v for v in self.values if v.type == type_]
-        if own:
-            return self.new(type_)
+        others = [v for v in self.values if v is not besides]
+        alike = [v for v in others if v.type == type_]
         if alike and self.chance(SHARED):
             return self.choice(alike[-LATEST:])
-        if self.chance(ADAPTED) and (adapted := self._adapted(tuple(shape), element)) is not None:
-            return adapted
-        return self.new(type_)
+        made = self._adapted(others, tuple(shape), element) if self.chance(ADAPTED) else None
+        return self.new(type_) if made is None else made
 
-    def _adapted(self, shape: tuple[int, ...], element: Attribute) -> SSAValue | None:
-        """An existing value in another type; None if no value becomes it."""
+    def _adapted(
+        self, values: Sequence[SSAValue], shape: tuple[int, ...], element: Attribute
+    ) -> SSAValue | None:
+        """One of some values in another type; None if no value becomes it."""
         some = [
             v
-            for v in self.values
+            for v in values
             if nn.shape_of(v) == shape
             or (nn.element_of(v) == element and prod(nn.shape_of(v)) in (1, prod(shape)))
         ]

@@ -102,7 +102,7 @@ def _function(draft: Draft, name: str) -> None:
     cls, first = CLASSES[name], draft.value(TAKES[name])
     operands = [first]
     if issubclass(cls, BinaryOp):
-        operands.append(draft.of(nn.shape_of(first), nn.element_of(first)))
+        operands.append(draft.another(first))
         draft.random.shuffle(operands)
     is_test = issubclass(cls, PredicateOp)
     made = nn.tensor(nn.shape_of(first), i1) if is_test else first.type
@@ -121,22 +121,22 @@ def compared(
 
 def _compare(draft: Draft, _: str) -> None:
     value = draft.value(ALL)
-    other = draft.of(nn.shape_of(value), nn.element_of(value))
+    other = draft.another(value)
     total = nn.element_of(value) in WIDE_FLOATS and draft.chance(0.3)
     compared(draft, value, other, draft.choice(DIRECTIONS), total=total)
 
 
 def _select(draft: Draft, name: str) -> None:
     value = draft.value(ALL)
-    shape, element = nn.shape_of(value), nn.element_of(value)
+    shape = nn.shape_of(value)
     condition = draft.of(draft.choice((shape, shape, ())), i1)
-    draft.add(name, [condition, value, draft.of(shape, element)], [value.type])
+    draft.add(name, [condition, value, draft.another(value)], [value.type])
 
 
 def _clamp(draft: Draft, name: str) -> None:
     value = draft.value(NUMBERS)
     shape, element = nn.shape_of(value), nn.element_of(value)
-    low, high = (draft.of(draft.choice((shape, ())), element) for _ in range(2))
+    low, high = (draft.of(draft.choice((shape, ())), element, value) for _ in range(2))
     draft.add(name, [low, value, high], [value.type])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from xdsl.dialects.builtin import BoolAttr, i32, i64
 from xdsl.ir import Attribute, SSAValue
@@ -18,24 +18,15 @@ class _Windows:
     """Slices of a tensor at places that another tensor holds.
 
     Attributes:
-        batching, places_batching: axes of the tensor that are one with axes of the places.
-        gone: axes of the tensor that the slices do not have.
-        numbers: the axis of the tensor that each number of a place is for.
-        at: the axis of the places along which these numbers lie.
+        axes: what the axes are for. A scatter lists the same axes in the same order.
         places: the shape of the places.
         sizes: of a slice.
-        offsets: the axes of all slices together that those of one slice become.
         shape: of all slices together.
     """
 
-    batching: tuple[int, ...]
-    places_batching: tuple[int, ...]
-    gone: tuple[int, ...]
-    numbers: tuple[int, ...]
-    at: int
+    axes: stablehlo.GatherAxes
     places: tuple[int, ...]
     sizes: tuple[int, ...]
-    offsets: tuple[int, ...]
     shape: tuple[int, ...]
 
 
@@ -65,17 +56,15 @@ def _windows(draft: Draft, shape: Sequence[int]) -> _Windows:
     offsets = sorted(random.sample(range(len(outer) + len(kept)), len(kept)))
     inner, batch = iter(kept), iter(outer)
     made = [next(inner) if a in offsets else next(batch) for a in range(len(outer) + len(kept))]
-    return _Windows(
-        batching=tuple(batching),
-        places_batching=tuple(places_batching),
-        gone=tuple(gone),
-        numbers=tuple(numbers),
-        at=at,
-        places=tuple(places),
-        sizes=tuple(sizes),
-        offsets=tuple(offsets),
-        shape=tuple(made),
+    axes = stablehlo.GatherAxes(
+        offset_dims=tuple(offsets),
+        collapsed_slice_dims=tuple(gone),
+        operand_batching_dims=tuple(batching),
+        start_indices_batching_dims=tuple(places_batching),
+        start_index_map=tuple(numbers),
+        index_vector_dim=at,
     )
+    return _Windows(axes, tuple(places), tuple(sizes), tuple(made))
 
 
 def _value(draft: Draft) -> SSAValue:
@@ -86,17 +75,9 @@ def _value(draft: Draft) -> SSAValue:
 def _gather(draft: Draft, name: str) -> None:
     value = _value(draft)
     found = _windows(draft, nn.shape_of(value))
-    axes = stablehlo.GatherAxes(
-        found.offsets,
-        found.gone,
-        found.batching,
-        found.places_batching,
-        found.numbers,
-        found.at,
-    )
     operands = [value, draft.of(found.places, draft.choice(INDICES))]
     how: dict[str, Attribute] = {
-        "dimension_numbers": stablehlo.GatherAttr(axes),
+        "dimension_numbers": stablehlo.GatherAttr(found.axes),
         "indices_are_sorted": BoolAttr.from_bool(False),
     }
     if name == "stablehlo.gather":
@@ -117,16 +98,9 @@ def _scatter(draft: Draft, name: str) -> None:
     is_number = nn.element_of(value) in NUMBERS
     values = [value]
     if draft.chance(0.2):
-        values.append(draft.of(nn.shape_of(value), nn.element_of(value)))
+        values.append(draft.another(value))
     found = _windows(draft, nn.shape_of(value))
-    axes = stablehlo.ScatterAxes(
-        found.offsets,
-        found.gone,
-        found.batching,
-        found.places_batching,
-        found.numbers,
-        found.at,
-    )
+    axes = stablehlo.ScatterAxes(*astuple(found.axes))
     names = [draft.choice(MERGES if is_number else OF_TRUTHS) for _ in values]
 
     def merge(inner: Draft, given: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -140,7 +114,7 @@ def _scatter(draft: Draft, name: str) -> None:
         return made
 
     region = region_of(draft, [scalar_like(each) for each in values * 2], merge)
-    updates = [draft.of(found.shape, nn.element_of(each)) for each in values]
+    updates = [draft.of(found.shape, nn.element_of(each), each) for each in values]
     how = {
         "scatter_dimension_numbers": stablehlo.ScatterAttr(axes),
         "indices_are_sorted": BoolAttr.from_bool(False),
@@ -156,10 +130,15 @@ def _starts(draft: Draft, rank: int) -> list[SSAValue]:
     return [draft.of((), element) for _ in range(rank)]
 
 
+def _sizes(draft: Draft, shape: Sequence[int]) -> list[int]:
+    """The shape of a part of a tensor."""
+    return [draft.random.randint(min(n, 1), n) for n in shape]
+
+
 def _dynamic_slice(draft: Draft, name: str) -> None:
     value = draft.value(ALL)
     shape = nn.shape_of(value)
-    sizes = [draft.random.randint(min(n, 1), n) for n in shape]
+    sizes = _sizes(draft, shape)
     how = {"slice_sizes": integers(sizes)}
     draft.add(name, [value, *_starts(draft, len(shape))], [tensor_like(value, sizes)], how)
 
@@ -167,8 +146,7 @@ def _dynamic_slice(draft: Draft, name: str) -> None:
 def _dynamic_update_slice(draft: Draft, name: str) -> None:
     value = draft.value(ALL)
     shape = nn.shape_of(value)
-    sizes = [draft.random.randint(min(n, 1), n) for n in shape]
-    update = draft.of(sizes, nn.element_of(value))
+    update = draft.of(_sizes(draft, shape), nn.element_of(value), value)
     draft.add(name, [value, update, *_starts(draft, len(shape))], [value.type])
 
 

@@ -145,8 +145,9 @@ def _beside(draft: Draft, value: SSAValue, kinds: Kinds) -> list[SSAValue]:
     """A value, and sometimes another of its shape."""
     if draft.chance(0.75):
         return [value]
-    element = nn.element_of(value) if draft.chance(0.5) else draft.choice(kinds)
-    return [value, draft.of(nn.shape_of(value), element)]
+    if draft.chance(0.5):
+        return [value, draft.another(value)]
+    return [value, draft.of(nn.shape_of(value), draft.choice(kinds))]
 
 
 def _reduce(draft: Draft, name: str) -> None:

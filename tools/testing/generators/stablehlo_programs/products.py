@@ -39,7 +39,7 @@ def _dot_general(draft: Draft, name: str) -> None:
     draft.random.shuffle(own)
     mine = [each for each in own if each[0] == "f"]
     sizes = [free[mine.index(each)] if each[0] == "f" else shape[each[1]] for each in own]
-    rhs = draft.of(sizes, element)
+    rhs = draft.of(sizes, element, lhs)
     axes = stablehlo.DotAxes(
         tuple(batches),
         tuple(own.index(("b", a)) for a in batches),
@@ -56,7 +56,7 @@ def _dot(draft: Draft, name: str) -> None:
     lhs = draft.value(FACTORS, 1, 2)
     shape, element = nn.shape_of(lhs), nn.element_of(lhs)
     free = draft.shape(0, 1)
-    rhs = draft.of((shape[-1], *free), element)
+    rhs = draft.of((shape[-1], *free), element, lhs)
     draft.add(name, [lhs, rhs], [nn.tensor((*shape[:-1], *free), _sums(draft, element))])
 
 

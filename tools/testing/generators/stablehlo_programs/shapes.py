@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from math import prod
 
 from xdsl.dialects.builtin import f32, i1, i16, i32, i64
@@ -42,19 +41,15 @@ def _reshape(draft: Draft, name: str) -> None:
 
 def _factors(draft: Draft, size: int) -> list[int]:
     """A shape of so many elements."""
-    ends = [1, size]
-    for _ in range(draft.random.randint(0, 2)):
-        low = draft.choice(ends[:-1])
-        ends.append(
-            draft.choice([n for n in range(low, size + 1, low) if size and size % n == 0] or [size])
-        )
-    found = [b // a if a else b for a, b in pairwise(sorted(ends))] if size else [0]
-    if any(size % max(n, 1) for n in found) or prod(found) != size:
-        found = [size]
-    if draft.chance(0.3):
-        found.insert(draft.random.randint(0, len(found)), 1)
     if size == 1 and draft.chance(0.3):
-        found = []
+        return []
+    found = [size]
+    for _ in range(draft.random.randint(0, 2)):
+        last = found.pop()
+        divisors = [n for n in range(1, last + 1) if last % n == 0]
+        first = draft.choice(divisors or (1, 2, 3))
+        found += [first, last // first]
+    draft.random.shuffle(found)
     return found
 
 
