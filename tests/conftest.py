@@ -47,6 +47,10 @@ settings.register_profile(
 settings.load_profile("abele")
 
 from kept_kernels import compile_once, kept_folder, kernels_of_earlier_runs  # noqa: E402
+from same_examples import ignore_what_is_imported  # noqa: E402
+
+if os.environ.get("CI"):
+    ignore_what_is_imported()
 
 pytest_plugins = ["cost_log", "skip_reasons"]
 

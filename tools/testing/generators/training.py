@@ -149,6 +149,18 @@ def _plain(output: str) -> Train:
     )
 
 
+def losses_of(shape: Sequence[int]) -> list[str]:
+    """The losses that fit an output of a shape."""
+    has_labels = len(shape) > 1 and shape[1] > 0
+    # A label of frames is another class than the blank.
+    has_frames = len(shape) == 3 and 0 not in shape and shape[2] > 1
+    return [
+        name
+        for name, each in LOSSES.items()
+        if (has_labels or not each.has_classes) and (has_frames or not each.has_frames)
+    ]
+
+
 def _options(module: ModuleOp, output: str, random: Random, scaling: Scaling, few: Counts) -> Train:
     """Random options of `train` for a program.
 
@@ -158,14 +170,7 @@ def _options(module: ModuleOp, output: str, random: Random, scaling: Scaling, fe
     main = entry_of(module)
     assert main is not None
     shape = nn.shape_of(outputs_of(main)[output])
-    has_labels = len(shape) > 1 and shape[1] > 0
-    has_frames = len(shape) == 3 and 0 not in shape
-    losses = [
-        name
-        for name, each in LOSSES.items()
-        if (has_labels or not each.has_classes) and (has_frames or not each.has_frames)
-    ]
-    loss = random.choice(losses)
+    loss = random.choice(losses_of(shape))
     labels = LOSSES[loss].has_classes
     optimizer = random.choice(("sgd", *OPTIMIZERS))
     numbers = {name: random.choice(NUMBERS[name]) for name in OPTIMIZERS[optimizer].reads}

@@ -18,7 +18,7 @@ from abele.tools.testing import Program, bounded_run, check_pass, difference, pr
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.levels import at_level
 from abele.tools.testing.generators.sketch import random_sketch
-from abele.tools.testing.generators.training import NUMBERS, is_step
+from abele.tools.testing.generators.training import NUMBERS, is_step, losses_of
 from abele.tools.testing.oracle.whole_tensors import run_on_whole_tensors
 from abele.tools.testing.search.aim import Aim
 from abele.tools.testing.search.draw import STEPS, generated
@@ -56,6 +56,22 @@ def test_every_loss_optimizer_and_number_is_drawn():
     assert set(losses) == set(LOSSES)
     assert set(NUMBERS) == {name for each in OPTIMIZERS.values() for name in each.reads}
     assert set(NUMBERS) == set(Numbers.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    ("shape", "left_out"),
+    [
+        ((2, 3, 4), set()),
+        # The blank is the one class, so a frame cannot be a label.
+        ((2, 3, 1), {"ctc"}),
+        ((2, 0, 4), {"ctc", "nll", "softmax_cross_entropy"}),
+        ((4,), {"ctc", "nll", "softmax_cross_entropy"}),
+    ],
+)
+def test_a_loss_is_drawn_for_outputs_that_have_what_its_target_names(
+    shape: tuple[int, ...], left_out: set[str]
+):
+    assert set(LOSSES) - set(losses_of(shape)) == left_out
 
 
 def test_a_sketch_is_always_the_same_step():
