@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
-from ..backends.codelets.conversion import converted
 from ..backends.prices import cost
 from ..backends.prices.block_products import block_product_cycles
+from ..backends.reference import KnownValues
 from ..backends.target import Target
 from ..dialects import nn
 from ..dialects.dtypes import numpy_dtype
 from ..dialects.levels import NN
 from ..dialects.nn.group import GROUP
 from ..dialects.settable import changing_states
-from ..dialects.structured import Structure
+from ..dialects.structured import Movement, Reinterpretation, Structure, Structured
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
 from ..ir.edit import Edit, source_at
-from ..ir.provenance import at
+from ..ir.provenance import at, place
 from ..ir.rewriting import may_rewrite
 from ..ir.support.arrays import Array
 from ..ir.support.block_size import read_block
@@ -33,6 +33,7 @@ from .planner.question import unplaced
 from .planner.serial import plans
 from .plans.bands import BlockSparse, Buckets
 from .plans.planned import asked_target
+from .plans.sparse_prices import SparsePrice, write_sparse_prices
 
 SIDES = (16, 8, 4, 1)
 """The sides of blocks that are tried where none is asked for."""
@@ -47,6 +48,17 @@ layouts that the planner chooses for the operations around it.
 
 FINALISTS = 3
 """The ways to cut a matrix into bands that the planner prices, of those that are estimated."""
+
+TOO_LITTLE = "buckets are faster by less than a tenth"
+"""Why a product stays although its sparse product is a little cheaper."""
+
+FAULT = "an index is out of range"
+"""Why a product of a list of blocks stays."""
+
+MOST_KNOWN = 1 << 28
+"""The most points of an operation of constants whose result is looked at: about a second of the
+reference.
+"""
 
 PLAN = "plan"
 """The attribute of an operation that is planned already."""
@@ -92,44 +104,48 @@ class MultiplySparse(ModulePass):
         ]
         if not products:
             return
-        known, target = _Known(op), asked_target(op, self.target)
+        known, target = _known_values(op), asked_target(op, self.target)
+        prices: list[SparsePrice] = []
         for each in products:
-            found = _sparse_product(each, known, blocks)
-            if not found:
+            if not may_rewrite():
+                break
+            found = _looked_at(each, known, blocks)
+            if found is None:
                 continue
-            best = _best(each, found, target)
-            if best is not None and may_rewrite():
+            best, price = _best(each, found, target)
+            prices.append(price)
+            if best is not None:
                 _replace(each, best, ctx)
+        write_sparse_prices(op, prices)
 
 
-class _Known:
-    """The values that the compiler knows."""
+def _known_values(module: ModuleOp) -> KnownValues:
+    """The values of a module that are always the same."""
+    changing = changing_states(module)
+    states = {
+        each.sym_name.data: each
+        for each in module.body.block.ops
+        if isinstance(each, nn.StateOp) and each.sym_name.data not in changing
+    }
 
-    def __init__(self, module: ModuleOp) -> None:
-        changing = changing_states(module)
-        self._states = {
-            each.sym_name.data: each
-            for each in module.body.block.ops
-            if isinstance(each, nn.StateOp) and each.sym_name.data not in changing
-        }
-
-    def __call__(self, value: SSAValue) -> Array | None:
-        """The array that a value always is; None if that is not known."""
+    def begins(value: SSAValue) -> Array | None:
         op = value.owner
         if isinstance(op, nn.ConstantOp):
             return op.value.array
-        if isinstance(op, nn.LoadOp):
-            state = self._states.get(op.state.string_value())
-            return None if state is None else state.value.array
-        if isinstance(op, nn.TransposeOp):
-            array = self(op.operand)
-            order = nn.values_of(op.permutation)
-            return None if array is None else array.transpose(order)
-        if isinstance(op, nn.CastOp):
-            array = self(op.operand)
-            wanted = numpy_dtype(nn.element_of(op.result))
-            return None if array is None else converted(array, wanted)
-        return None
+        state = states.get(op.state.string_value()) if isinstance(op, nn.LoadOp) else None
+        return None if state is None else state.value.array
+
+    def is_closed(value: SSAValue) -> bool:
+        op = value.owner
+        if isinstance(op, Movement | Reinterpretation):
+            return True
+        if not isinstance(op, Structured):
+            return False
+        space = op.structure().space
+        # An index may be a fault, which the run has to raise.
+        return not space.relations and space.points <= MOST_KNOWN
+
+    return KnownValues(MOST_KNOWN, begins, is_closed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,69 +174,121 @@ class _Product:
         return int(np.prod(shape[:-1] if self.last else shape[1:], dtype=np.int64))
 
 
-def _sparse_product(op: Operation, known: _Known, block: tuple[int, int] | None) -> list[_Product]:
-    """The sparse products that an operation is, with blocks of several sizes; [] if it is none."""
+@dataclass(frozen=True, eq=False)
+class _LookedAt:
+    """A product of a known matrix, and the sparse products that it may be.
+
+    Attributes:
+        matrix: its rows by columns.
+        held: the share of its elements, or of the blocks in a list, that are not 0.
+        products: one for each size of blocks.
+        kept: why there are none.
+    """
+
+    matrix: str
+    held: float
+    products: tuple[_Product, ...] = ()
+    kept: str = ""
+
+
+def _looked_at(
+    op: Operation, known: KnownValues, block: tuple[int, int] | None
+) -> _LookedAt | None:
+    """The sparse products that an operation may be; None if it has no known matrix of floats."""
     if 0 in nn.shape_of(op.results[0]):
-        return []
+        return None
     if isinstance(op, nn.BlockMatMulOp):
-        arrays = [known(value) for value in (op.values, op.rows, op.columns)]
-        if any(each is None for each in arrays):
-            return []
-        values, rows, columns = (each for each in arrays if each is not None)
-        m, k = op.size.value.data, op.terms
-        high, wide = op.block
-        if op.transposed is not None:
-            values, rows, columns = values.swapaxes(1, 2), columns, rows
-        shape = (m // high, k // wide)
-        last = op.dense_last is not None
-        try:
-            return [_Product(BlockSparse.of_list(values, rows, columns, shape), op.dense, last)]
-        except IndexError:
-            # The run raises the fault, at every level alike.
-            return []
+        return _listed(op, known)
     if not isinstance(op, nn.MatMulOp) or not isinstance(nn.element_of(op.result), AnyFloat):
-        return []
-    if op.scale is not None or op.narrow_partials is not None:
-        return []
+        return None
+    found: list[_LookedAt] = []
     for matrix, dense, last in ((op.lhs, op.rhs, False), (op.rhs, op.lhs, True)):
-        other_turned = op.transpose_lhs if last else op.transpose_rhs
-        array = known(matrix)
-        if array is None or array.ndim != 2 or other_turned is not None or not array.size:
-            continue
-        if not last and len(nn.shape_of(dense)) != 2:
-            continue
-        turned = (op.transpose_rhs is None) if last else (op.transpose_lhs is not None)
-        return list(_blocks_of(array.T if turned else array, dense, block, last=last))
-    return []
+        array = known.array(matrix)
+        if array is not None and array.size:
+            turned = (op.transpose_rhs is None) if last else (op.transpose_lhs is not None)
+            array = array.swapaxes(-1, -2) if turned and array.ndim > 1 else array
+            kept = _cannot(op, array, dense, last=last)
+            sizes, held = "x".join(map(str, array.shape)), np.count_nonzero(array) / array.size
+            if kept:
+                found.append(_LookedAt(sizes, held, kept=kept))
+            else:
+                found.append(_in_blocks(array, dense, block, _LookedAt(sizes, held), last=last))
+    return next((each for each in found if each.products), found[0] if found else None)
 
 
-def _blocks_of(
-    array: Array, dense: SSAValue, block: tuple[int, int] | None, *, last: bool
-) -> Iterator[_Product]:
-    """The product with a matrix in blocks of each size that divides it and leaves zeros out."""
-    if np.count_nonzero(array) > MOST_DENSITY * array.size:
-        return
-    for high, wide in [block] if block else [(side, side) for side in SIDES]:
-        if array.shape[0] % high or array.shape[1] % wide:
-            continue
-        found = BlockSparse.of_dense(array, (high, wide))
-        if found.density <= MOST_DENSITY:
-            yield _Product(found, dense, last)
+def _listed(op: nn.BlockMatMulOp, known: KnownValues) -> _LookedAt | None:
+    """The product of a known list of blocks; None if it is not known."""
+    arrays = [known.array(value) for value in (op.values, op.rows, op.columns)]
+    if any(each is None for each in arrays):
+        return None
+    values, rows, columns = (each for each in arrays if each is not None)
+    m, k = op.size.value.data, op.terms
+    high, wide = op.block
+    if op.transposed is not None:
+        values, rows, columns = values.swapaxes(1, 2), columns, rows
+    shape = (m // high, k // wide)
+    last = op.dense_last is not None
+    try:
+        matrix = BlockSparse.of_list(values, rows, columns, shape)
+    except IndexError:
+        # The run raises the fault, at every level alike.
+        return _LookedAt(f"{m}x{k}", len(values) / max(shape[0] * shape[1], 1), kept=FAULT)
+    return _LookedAt(f"{m}x{k}", matrix.density, (_Product(matrix, op.dense, last),))
+
+
+def _cannot(op: nn.MatMulOp, array: Array, dense: SSAValue, *, last: bool) -> str:
+    """Why the pass does not rewrite the product of a matrix of any kind; "" if it may."""
+    if op.scale is not None:
+        return "the product has a scale"
+    if op.narrow_partials is not None:
+        return "its partial sums are narrow"
+    if array.ndim != 2:
+        return "it is a batch of matrices"
+    if (op.transpose_lhs if last else op.transpose_rhs) is not None:
+        return "the other factor is transposed"
+    if not last and len(nn.shape_of(dense)) != 2:
+        return "the other factor is a batch of matrices"
+    return ""
+
+
+def _in_blocks(
+    array: Array, dense: SSAValue, block: tuple[int, int] | None, found: _LookedAt, *, last: bool
+) -> _LookedAt:
+    """The products with a matrix in blocks of each size that divides it and leaves zeros out."""
+    if found.held > MOST_DENSITY:
+        return replace(found, kept=f"{found.held:.0%} of its elements are not 0")
+    sizes = [block] if block else [(side, side) for side in SIDES]
+    fits = [(h, w) for h, w in sizes if not array.shape[0] % h and not array.shape[1] % w]
+    if not fits:
+        return replace(found, kept="blocks of {}x{} do not divide it".format(*sizes[0]))
+    every = [BlockSparse.of_dense(array, each) for each in fits]
+    sparse = [each for each in every if each.density <= MOST_DENSITY]
+    if not sparse:
+        least = min(every, key=lambda each: each.density)
+        size = "{}x{}".format(*least.block)
+        kept = f"{least.density:.0%} of its blocks of {size} are not 0"
+        return replace(found, kept=kept)
+    return replace(found, products=tuple(_Product(each, dense, last) for each in sparse))
 
 
 @dataclass(frozen=True, eq=False)
 class _Best:
-    """The fastest sparse product, and its price beside that of the operation as it is."""
+    """A sparse product, and its price."""
 
     product: _Product
     buckets: Buckets
     cycles: float
-    before: float
 
 
-def _best(op: Operation, products: list[_Product], target: Target) -> _Best | None:
-    """The fastest buckets that are faster than the operation; None if none are."""
+def _best(op: Operation, looked_at: _LookedAt, target: Target) -> tuple[_Best | None, SparsePrice]:
+    """The fastest buckets, if they are clearly faster than the operation, and both prices."""
     assert isinstance(op, nn.MatMulOp | nn.BlockMatMulOp)
+    products = looked_at.products
+    price = SparsePrice(
+        place(op), looked_at.matrix, "", looked_at.held, np.inf, np.inf, looked_at.kept
+    )
+    if not products:
+        return None, price
     dtypes = [numpy_dtype(nn.element_of(value)) for value in (*op.operands, op.result)]
     dense = [value is products[0].dense for value in op.operands]
     before = _planned(op.structure(), dtypes, dense, target)
@@ -230,14 +298,25 @@ def _best(op: Operation, products: list[_Product], target: Target) -> _Best | No
         for buckets in _promising(each, number, target):
             structure = each.structure(buckets)
             kinds = [number, number, buckets.index, buckets.index, result]
-            price = _planned(structure, kinds, [False, True, False, False], target)
-            found.append(_Best(each, buckets, price, before))
-    best = min(found, key=lambda each: each.cycles, default=None)
-    if best is None or not np.isfinite(best.cycles):
-        return None
+            cycles = _planned(structure, kinds, [False, True, False, False], target)
+            found.append(_Best(each, buckets, cycles))
+    best = min(found, key=lambda each: each.cycles)
+    matrix = best.product.matrix
+    price = replace(
+        price,
+        block="{}x{}".format(*matrix.block),
+        held=matrix.density,
+        dense=before,
+        sparse=best.cycles,
+    )
     # The price of a pattern that is not read takes all tiles to have as many blocks.
     unread = isinstance(op, nn.BlockMatMulOp)
-    return best if unread or best.cycles * MARGIN < before else None
+    if not np.isfinite(best.cycles):
+        return None, replace(price, kept="no buckets fit on the tiles")
+    if unread or best.cycles * MARGIN < before:
+        return best, price
+    slower = best.cycles >= before
+    return None, replace(price, kept="buckets are slower" if slower else TOO_LITTLE)
 
 
 def _planned(

@@ -11,7 +11,8 @@ from abele.dialects.dtypes import element_type
 from abele.dialects.levels import NN
 from abele.ir.support.errors import InputError
 from abele.ir.verify import verify
-from abele.passes.multiply_sparse import MultiplySparse
+from abele.passes.multiply_sparse import MARGIN, MultiplySparse
+from abele.passes.plans.sparse_prices import read_sparse_prices
 from abele.tools.driver.context import new_context
 
 
@@ -147,6 +148,90 @@ def test_factors_are_known_through_transposes_and_casts():
     made = rewritten(module)
     assert computes(made) == 1
     same(module, made, (64, 128), np.float16)
+
+
+def moved(kind: str, array: np.ndarray) -> list:
+    """Operations of which the last has the elements of a matrix, and the first holds them."""
+    if kind == "reshape":
+        first = nn.ConstantOp(array.reshape(2, -1, array.shape[1]))
+        return [first, nn.ReshapeOp(first.result, array.shape)]
+    if kind == "slice":
+        first = nn.ConstantOp(np.pad(array, ((3, 5), (0, 2)), constant_values=7))
+        return [first, nn.SliceOp(first.result, (3, 0), (1, 1), array.shape)]
+    if kind == "expand":
+        row = nn.ConstantOp(array[:1])
+        assert (array == array[0]).all()
+        return [row, nn.ExpandOp(row.result, array.shape)]
+    first = nn.ConstantOp(array)
+    return [first, nn.MulOp(first.result, first.result)]
+
+
+@pytest.mark.parametrize("kind", ["reshape", "slice", "expand", "squares"])
+def test_factors_are_known_through_operations_on_constants(kind):
+    matrix = sparse_matrix(np.random.default_rng(0), (128, 256), (16, 16), 0.1)
+    matrix = np.broadcast_to(matrix[0], matrix.shape) if kind == "expand" else matrix
+    block = Block(arg_types=[TensorType(element_type(np.dtype(np.float32)), (64, 128))])
+    ops = moved(kind, matrix)
+    product = nn.MatMulOp(block.args[0], ops[-1].results[0])
+    block.add_ops([*ops, product, ReturnOp(product.result)])
+    module = ModuleOp(
+        [FuncOp("main", ([block.args[0].type], [product.result.type]), Region(block))]
+    )
+    made = rewritten(module)
+    assert computes(made) == 1
+    same(module, made, (64, 128))
+
+
+def prices(module: ModuleOp, options: str = ""):
+    return read_sparse_prices(rewritten(module, options))
+
+
+def test_the_module_records_both_prices_of_each_product():
+    rng = np.random.default_rng(0)
+    (each,) = prices(
+        program(
+            (128, 256),
+            lambda x, w: nn.MatMulOp(w, x),
+            sparse_matrix(rng, (128, 128), (16, 16), 0.1),
+        )
+    )
+    assert (each.matrix, each.block, each.kept) == ("128x128", "16x16", "")
+    assert 0 < each.sparse * MARGIN < each.dense < np.inf
+    assert 0 < each.held < 0.3
+    (each,) = prices(
+        program(
+            (64, 2), lambda x, w: nn.MatMulOp(w, x), sparse_matrix(rng, (64, 64), (16, 16), 0.4)
+        )
+    )
+    assert each.kept in ("buckets are slower", "buckets are faster by less than a tenth")
+    assert each.sparse * MARGIN >= each.dense
+
+
+@pytest.mark.parametrize(
+    ("flags", "density", "options", "kept"),
+    [
+        ({}, 1.0, "", "100% of its elements are not 0"),
+        ({}, 0.1, "7x7", "blocks of 7x7 do not divide it"),
+        ({}, 0.4, "64x64", "100% of its blocks of 64x64 are not 0"),
+        ({"transpose_rhs": True}, 0.1, "", "the other factor is transposed"),
+    ],
+)
+def test_the_module_records_why_a_product_stays(flags, density, options, kept):
+    matrix = sparse_matrix(np.random.default_rng(0), (64, 64), (16, 16), density)
+    module = program((64, 64), lambda x, w: nn.MatMulOp(w, x, **flags), matrix)
+    (each,) = prices(module, options)
+    assert (each.kept, each.matrix) == (kept, "64x64")
+    assert (each.dense, each.sparse) == (np.inf, np.inf)
+
+
+def test_a_fault_of_an_index_is_a_reason():
+    index = np.array([0, 4], np.int32)
+    module = program(
+        (16, 8),
+        lambda x, v, r, c: nn.BlockMatMulOp(v, x, r, c, 16),
+        *(np.ones((2, 4, 4), np.float32), index, index),
+    )
+    assert [each.kept for each in prices(module)] == ["an index is out of range"]
 
 
 def test_a_block_that_is_none_is_refused():

@@ -25,6 +25,7 @@ from ..views.planning.tables import (
     plan_table,
     shown_alternatives,
     shown_operators,
+    sparse_table,
     trade_off_table,
 )
 from ..views.terminal import Terminal, console
@@ -174,6 +175,9 @@ def _show(
         terminal = _print(table, hidden)
         for line in memory_lines(plan):
             terminal.print(line, highlight=False, soft_wrap=True)
+        sparse = sparse_table(plan, width)
+        if sparse is not None:
+            terminal.print(sparse)
     warn(plan.relaxed)
     if not plan.fits:
         print_error_line(

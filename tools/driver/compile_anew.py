@@ -30,11 +30,12 @@ from ...passes.allocate import Allocate
 from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
 from ...passes.plans.beside import write_beside
+from ...passes.plans.sparse_prices import read_sparse_prices, told_sparse_prices
 from ..importers.front_end import Reading
 from ..importers.front_ends import weight_files
 from ..importers.given_weights import given_weights
 from ..importers.huge_weights import refusing_huge_weights
-from ..importers.notes import read_notes
+from ..importers.notes import read_notes, write_notes
 from .dump.folder import check_dump, dump_folder
 from .dump.instruments import NO_DUMP, dump_instruments
 from .executable import MACHINE, Executable
@@ -249,6 +250,9 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
                 dump = dump_instruments(written, machine, program.path, extensions)
             watching = (*instruments, *dump.around, *verifying, *dump.within)
             modules = _lower(program, context, pipeline, watching, stages)
+    told = told_sparse_prices(read_sparse_prices(program.module))
+    write_notes(program.module, (*read_notes(program.module), *told))
+    request.tell(told)
     loaders = {level: partial(_given, module) for level, module in modules.items()}
     # What follows from options, such as kept states, the program as it was read does not have.
     if program.source is not None and not request.keep and asked is None:

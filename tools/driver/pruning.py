@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import nn
 from ...dialects.blob_attr import BlobAttr
 from ...dialects.levels import NN
 from ...dialects.settable import changing_states
 from ...ir.context import AbeleContext
+from ...ir.provenance import place
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp, ModulePass
@@ -44,15 +48,14 @@ def prune(asked: Sparsity, program: ReadProgram, context: AbeleContext) -> list[
     size = "{}x{}".format(*asked.block)
     pruned: list[str] = []
     others: list[str] = []
-    for state, turned in _weights(program.module):
-        array = state.value.array.T if turned else state.value.array
+    for weight in _weights(program.module):
+        array = weight.matrix()
         found = _pruned(array, asked.block, asked.share)
         if found is None:
-            others.append(f"{state.sym_name.data} ({'x'.join(map(str, array.shape))})")
+            others.append(f"{weight.name} ({'x'.join(map(str, array.shape))})")
             continue
-        kept = found.T if turned else found
-        state.value = BlobAttr(context.blobs.add(np.ascontiguousarray(kept)))
-        pruned.append(state.sym_name.data)
+        weight.replace(found, context)
+        pruned.append(weight.name)
     if not pruned:
         why = f"those of {', '.join(others)} have other sizes" if others else "it has none"
         raise InputError(
@@ -77,11 +80,48 @@ def _pruned(array: Array, block: tuple[int, int], share: float) -> Array | None:
     return np.where(kept, blocks, np.zeros((), array.dtype)).reshape(m, k)
 
 
-def _weights(module: ModuleOp) -> Iterator[tuple[nn.StateOp, bool]]:
-    """The weights of matrix products, and whether they are stored as terms by outputs."""
+Move = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class _Weight:
+    """A state or a constant that holds the elements of a matrix of a product.
+
+    Attributes:
+        moves: make the matrix, outputs by terms, of the array that is held.
+        back: make the array of the matrix, in the opposite order.
+    """
+
+    holder: nn.StateOp | nn.ConstantOp
+    moves: tuple[Move, ...]
+    back: tuple[Move, ...]
+
+    @property
+    def name(self) -> str:
+        """What messages call the weight."""
+        if isinstance(self.holder, nn.StateOp):
+            return self.holder.sym_name.data
+        return place(self.holder)
+
+    def matrix(self) -> Array:
+        """The matrix: outputs by terms."""
+        array = self.holder.value.array
+        for move in self.moves:
+            array = move(array)
+        return array
+
+    def replace(self, matrix: Array, context: AbeleContext) -> None:
+        """Let the weight hold another matrix."""
+        for move in self.back:
+            matrix = move(matrix)
+        self.holder.value = BlobAttr(context.blobs.add(np.ascontiguousarray(matrix)))
+
+
+def _weights(module: ModuleOp) -> Iterator[_Weight]:
+    """The weights of matrix products, each once."""
     changing = changing_states(module)
     states = {op.sym_name.data: op for op in module.walk() if isinstance(op, nn.StateOp)}
-    seen: set[str] = set()
+    seen: set[nn.StateOp | nn.ConstantOp] = set()
     for op in module.walk():
         if not isinstance(op, nn.MatMulOp | nn.GemmOp):
             continue
@@ -89,12 +129,43 @@ def _weights(module: ModuleOp) -> Iterator[tuple[nn.StateOp, bool]]:
         for value, turned in sides:
             if len(nn.shape_of(value)) != 2 or not isinstance(nn.element_of(value), AnyFloat):
                 continue
-            owner = value.owner
-            while isinstance(owner, nn.TransposeOp):
-                turned ^= nn.values_of(owner.permutation) == (1, 0)
-                owner = owner.operand.owner
-            name = owner.state.string_value() if isinstance(owner, nn.LoadOp) else ""
-            if name not in states or name in changing or name in seen:
-                continue
-            seen.add(name)
-            yield states[name], turned
+            moves, back, owner = _moved(value, turned=turned)
+            if isinstance(owner, nn.LoadOp):
+                name = owner.state.string_value()
+                holder = None if name in changing else states.get(name)
+            else:
+                holder = owner if isinstance(owner, nn.ConstantOp) else None
+            if holder is not None and holder not in seen:
+                seen.add(holder)
+                yield _Weight(holder, moves, back)
+
+
+def _moved(
+    value: SSAValue, *, turned: bool
+) -> tuple[tuple[Move, ...], tuple[Move, ...], Operation | Block]:
+    """How a value is made of all elements of another, how to undo that, and what makes that one.
+
+    Args:
+        turned: whether the value itself is turned last.
+    """
+    moves: list[Move] = [np.transpose] if turned else []
+    back = list(moves)
+    owner = value.owner
+    while isinstance(owner, nn.TransposeOp | nn.ReshapeOp | nn.CastOp):
+        result, operand = owner.results[0], owner.operands[0]
+        if isinstance(owner, nn.TransposeOp):
+            order = nn.values_of(owner.permutation)
+            moves.append(partial(np.transpose, axes=order))
+            back.append(partial(np.transpose, axes=np.argsort(order)))
+        elif isinstance(owner, nn.ReshapeOp):
+            moves.append(_reshape(nn.shape_of(result)))
+            back.append(_reshape(nn.shape_of(operand)))
+        elif not isinstance(nn.element_of(operand), AnyFloat):
+            # Integers are quantised: a block of zeros of theirs is none of the weight.
+            break
+        owner = operand.owner
+    return tuple(reversed(moves)), tuple(back), owner
+
+
+def _reshape(shape: Sequence[int]) -> Move:
+    return lambda array: array.reshape(shape)

@@ -13,6 +13,7 @@ from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.driver.request import Request
 from abele.tools.driver.sparsity import Sparsity, read_sparsity
 from abele.tools.views.planning.plan import plan_model
+from abele.tools.views.planning.tables import sparse_table
 
 BATCH, INPUTS, HIDDEN, OUTPUTS = 32, 128, 256, 64
 
@@ -51,7 +52,12 @@ def test_pruned_weights_are_multiplied_without_their_zeros(tmp_path):
     path, notes = network(tmp_path), []
     dense = compile_model(path, "mk2:256", cache=False)
     exe = compile_model(path, "mk2:256", sparsity="16x16:0.9", cache=False, on_note=notes.append)
-    assert notes[-1] == "90 % of the blocks of 16x16 are 0 now in w1, w2"
+    assert notes == [
+        "90 % of the blocks of 16x16 are 0 now in w1, w2",
+        "2 of 2 products with a known matrix leave zeros out (fc1/product, fc2); abele plan shows "
+        "both prices of each",
+    ]
+    assert exe.notes == tuple(notes[1:])
     assert sparse_products(exe)
     assert exe.profile["cycles"] < dense.profile["cycles"]
     kept = {
@@ -93,6 +99,46 @@ def test_weights_are_pruned_through_transposes(tmp_path):
     np.testing.assert_allclose(blocks, wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("steps", ["", "reshape", "cast", "reshape cast turn"])
+def test_constants_are_pruned_through_what_moves_their_elements(steps, tmp_path):
+    weight = np.random.default_rng(0).integers(1, 9, (32, 16))
+    held, shape, kind = weight, "32x16", "f32"
+    text: list[str] = []
+    if "turn" in steps:
+        held, shape = held.T, "16x32"
+        text.insert(0, "%t = nn.transpose %{} [1, 0] : (tensor<16x32xf16>) -> tensor<32x16xf16>")
+    if "cast" in steps:
+        kind = "f16"
+        text.insert(0, f"%c = nn.cast %{{}} : (tensor<{shape}xf32>) -> tensor<{shape}xf16>")
+    if "reshape" in steps:
+        sizes = shape.replace("x", ", ")
+        text.insert(
+            0, f"%s = nn.reshape %{{}} to [{sizes}] : (tensor<512xf32>) -> tensor<{shape}xf32>"
+        )
+    lines, last = [], "w"
+    for line in text:
+        lines.append(line.format(last))
+        last = line[1]
+    numbers = ", ".join(f"{n}.0" for n in held.ravel())
+    first = "512" if "reshape" in steps else shape
+    path = tmp_path / "net.mlir"
+    path.write_text(f"""func.func @main(%x: tensor<4x32x{kind}>) -> tensor<4x16x{kind}> {{
+      %w = nn.constant <[{numbers}] : tensor<{first}xf32>> : tensor<{first}xf32>
+      {chr(10).join(lines)}
+      %0 = nn.matmul %x, %{last}
+          : (tensor<4x32x{kind}>, tensor<32x16x{kind}>) -> tensor<4x16x{kind}>
+      func.return %0 : tensor<4x16x{kind}>
+    }}""")
+    exe = compile_model(path, "tiny:4", sparsity="8x16:0.75", cache=False)
+    x = np.eye(4, 32).astype(np.float16 if kind == "f16" else np.float32)
+    found = [exe.run({"arg0": np.roll(x, 4 * i, axis=1)})["out0"] for i in range(8)]
+    # Blocks are outputs by terms: 16 x 32 in 2 x 2 blocks, of which the largest stays.
+    blocks = weight.T.reshape(2, 8, 2, 16)
+    largest = (blocks**2).sum(axis=(1, 3)) == (blocks**2).sum(axis=(1, 3)).max()
+    wanted = np.where(largest[:, None, :, None], blocks, 0).reshape(16, 32)
+    np.testing.assert_array_equal(np.concatenate(found).T, wanted)
+
+
 def test_zeros_that_a_model_has_are_found(tmp_path):
     path = network(tmp_path, zeros=True)
     exe = compile_model(path, "mk2:256", sparsity="zeros", cache=False)
@@ -110,6 +156,15 @@ def test_plans_and_bisection_are_of_the_pruned_program(tmp_path):
     dense = plan_model(replace(asked, sparsity="")).plan.operators
     assert [each.node for each in sparse] == [each.node for each in dense]
     assert sum(each.cycles for each in sparse) < sum(each.cycles for each in dense)
+    both = plan_model(asked).plan
+    assert [each.node for each in both.sparse] == ["fc1/product", "fc2"]
+    for each, row in zip(both.sparse, both.to_dict()["sparse_products"], strict=True):
+        assert each.sparse < each.dense
+        assert (row["dense"], row["sparse"], row["kept"]) == (each.dense, each.sparse, "")
+    table = sparse_table(both, 120)
+    assert table is not None
+    assert table.row_count == 2
+    assert sparse_table(plan_model(replace(asked, sparsity="")).plan) is None
     verdict = bisect(Request(path, "tiny:16", sparsity="16x16:0.9"))
     assert verdict.passed
     assert "multiply-sparse" in verdict.passes

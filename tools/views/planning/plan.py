@@ -31,6 +31,7 @@ from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.serial import traded
 from ....passes.planner.storing_once import Asked, store_once
 from ....passes.plans.fused import FusedGroups, operator_name
+from ....passes.plans.sparse_prices import SparsePrice, read_sparse_prices
 from ...driver.compile_anew import read_model, with_chosen
 from ...driver.pipelines import make_parts
 from ...driver.program import ReadProgram
@@ -60,6 +61,7 @@ class ProgramPlan:
         bound_bytes: what one operator may take of a tile so that all fit together.
         utilisation: MACs of all operators, as a share of what the machine could do in that time.
         one_chip, alone_cycles: as in NetworkPlan.
+        sparse: the products that were looked at for zeros, in program order.
     """
 
     title: str
@@ -74,6 +76,7 @@ class ProgramPlan:
     utilisation: float
     one_chip: bool
     alone_cycles: float
+    sparse: tuple[SparsePrice, ...]
 
     @property
     def between_cycles(self) -> float:
@@ -109,6 +112,7 @@ class ProgramPlan:
             "one_chip_cycles": self.alone_cycles if isfinite(self.alone_cycles) else None,
             "relaxed_limits": [asdict(each) for each in self.relaxed],
             "operators": [each.to_dict() for each in self.operators],
+            "sparse_products": [each.to_dict() for each in self.sparse],
         }
 
 
@@ -267,6 +271,7 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
         utilisation=work / (machine.tiles * max(network.cycles, 1)),
         one_chip=network.one_chip,
         alone_cycles=network.alone_cycles,
+        sparse=read_sparse_prices(program.module),
     )
     return PlannedModel(found, network.questions, network.choices, names)
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from ....ir.geometry.chip_groups import ranges_of
 from ....ir.geometry.space import Dim
 from ....passes.planner.choice import Choice
+from ....passes.plans.sparse_prices import SparsePrice
 from .columns import Column, Row, add_columns, chosen, fitting, hidden_line
 from .figures import OperatorPlan, split_text
 from .plan import ProgramPlan, TradeOffs
@@ -142,6 +143,22 @@ ALTERNATIVE_COLUMNS: tuple[Column[Alternative], ...] = (
 )
 
 
+def _priced(cycles: float) -> str:
+    return f"{cycles:,.0f}" if isfinite(cycles) else "-"
+
+
+SPARSE_COLUMNS: tuple[Column[SparsePrice], ...] = (
+    Column("node", lambda each: each.node, keep=7, fold=24),
+    Column("matrix", lambda each: each.matrix, keep=1),
+    Column("block", lambda each: each.block or "-", keep=3),
+    Column("not 0", lambda each: each.held, lambda each: f"{each.held:.1%}", 2),
+    Column("dense", lambda each: each.dense, lambda each: _priced(each.dense), 5),
+    Column("sparse", lambda each: each.sparse, lambda each: _priced(each.sparse), 6),
+    Column("zeros", lambda each: each.verdict, keep=4, fold=16),
+)
+"""The columns of products with and without their zeros."""
+
+
 def shown_operators(plan: ProgramPlan, top: int | None = None) -> tuple[OperatorPlan, ...]:
     """The operators in program order; with top, only the dearest, sorted."""
     if top is None:
@@ -213,6 +230,22 @@ def _totals(node: str, phase: str, operators: Sequence[OperatorPlan]) -> dict[st
         "cycles": total("cycles"),
         **{part: total(f"{part}_cycles") for part in PARTS},
     }
+
+
+def sparse_table(plan: ProgramPlan, width: int | None = None) -> Table | None:
+    """One row per product that was looked at for zeros; None if there is none.
+
+    Its cycles are those of the product alone: the planner chose the final plans afterwards.
+    """
+    if not plan.sparse:
+        return None
+    rows = [{each.name: each.cell(row) for each in SPARSE_COLUMNS} for row in plan.sparse]
+    shown, _ = _columns(SPARSE_COLUMNS, rows, "", width)
+    table = Table(title="products with a known matrix, priced alone", title_justify="left")
+    add_columns(table, shown)
+    for row in rows:
+        table.add_row(*(row[each.name] for each in shown))
+    return table
 
 
 def memory_lines(plan: ProgramPlan) -> Iterable[str]:
