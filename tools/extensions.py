@@ -6,6 +6,7 @@ group "abele.extensions".
 
 from __future__ import annotations
 
+from ..dialects.model_calls import ModelCall
 from .driver.extensions.added_level import AddedLevel
 from .driver.extensions.extension import Extension, OnnxOperator, onnx_operator
 from .driver.extensions.load import load_extensions
@@ -17,6 +18,7 @@ __all__ = [
     "Extension",
     "Extensions",
     "FrontEnd",
+    "ModelCall",
     "OnnxOperator",
     "Reading",
     "load_extensions",

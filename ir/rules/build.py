@@ -54,6 +54,10 @@ class InfersAll(Protocol):
         ...
 
 
+class TypesUnknownError(ValueError):
+    """The types of results do not follow from operands and attributes."""
+
+
 @cache
 def has_infer(cls: type[Operation]) -> bool:
     """True if operations of a class infer their result. Faster than asking the protocol."""
@@ -267,7 +271,7 @@ def create(
 ) -> Operation:
     """A new operation, with the types of its results inferred if the rule does not give them.
 
-    Raises VerifyException or ValueError if they cannot be inferred.
+    Raises VerifyException or TypesUnknownError if they cannot be inferred.
 
     Args:
         types: from the rule. Without them, the types are inferred, or else are the default.
@@ -287,7 +291,7 @@ def create(
     if infers:
         return with_inferred_types(op)
     if start is None:
-        raise ValueError("the type of its result cannot be inferred; write it after a colon")
+        raise TypesUnknownError("the type of its result cannot be inferred; write it after a colon")
     return op
 
 

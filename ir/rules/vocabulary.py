@@ -91,7 +91,8 @@ class OpInfo:
         return self.least_results == self.most_results == 1
 
 
-def _info(cls: type[Operation]) -> OpInfo:
+def op_info(cls: type[Operation]) -> OpInfo:
+    """The definition of an operation."""
     if not issubclass(cls, IRDLOperation):
         return OpInfo(cls, 0, None, 0, None, {}, 0, segmented=False)
     definition = cls.get_irdl_definition()
@@ -162,7 +163,7 @@ class Vocabulary:
     def info(self, cls: type[Operation]) -> OpInfo:
         """The definition of an operation."""
         if cls not in self._infos:
-            self._infos[cls] = _info(cls)
+            self._infos[cls] = op_info(cls)
         return self._infos[cls]
 
     def members(self, belongs: Callable[[type[Operation]], bool]) -> tuple[type[Operation], ...]:

@@ -8,7 +8,9 @@ from xdsl.dialects import func
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import stablehlo
+from ...dialects.model_calls import model_call
 from .conversion import Lower, ToNn
+from .users_calls import results_in_place
 
 
 def _call(op: func.CallOp, new: ToNn) -> Sequence[SSAValue]:
@@ -16,6 +18,10 @@ def _call(op: func.CallOp, new: ToNn) -> Sequence[SSAValue]:
 
 
 def _composite(op: stablehlo.CompositeOp, new: ToNn) -> Sequence[SSAValue]:
+    """The results of a user's operation of the name, else of the function that defines it."""
+    of_users = model_call(op.called_name.data)
+    if of_users is not None:
+        return results_in_place(of_users, op, new)
     return inlined(new, op.decomposition.string_value(), op)
 
 

@@ -9,10 +9,12 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, Symbol
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import nn, stablehlo
+from ...dialects.model_calls import loaded_like, model_call
 from .conversion import Lower, ToNn
 from .matrices import CALLS as OF_MATRICES
 from .matrices import CONFIG
 from .ordering import sorted_by
+from .users_calls import results_of_call
 
 Call = Callable[[stablehlo.CustomCallOp, ToNn], Sequence[SSAValue]]
 
@@ -20,10 +22,16 @@ Call = Callable[[stablehlo.CustomCallOp, ToNn], Sequence[SSAValue]]
 def _custom_call(op: stablehlo.CustomCallOp, new: ToNn) -> Sequence[SSAValue]:
     name = op.call_target_name.data
     call = CALLS.get(name)
-    if call is None:
-        known = ", ".join(f"@{each}" for each in CALLS)
-        raise new.unsupported(f"a call of @{name}", f"{known} are")
-    return call(op, new)
+    if call is not None:
+        return call(op, new)
+    of_users = model_call(name)
+    if of_users is not None:
+        return results_of_call(of_users, op, new)
+    known = ", ".join(f"@{each}" for each in CALLS)
+    raise new.unsupported(
+        f"a call of @{name}",
+        f"{known} are, and operations of --load by their names{loaded_like(name)}",
+    )
 
 
 def _sharding(op: stablehlo.CustomCallOp, new: ToNn) -> Sequence[SSAValue]:

@@ -52,5 +52,7 @@ def onnx_operators_page() -> str:
         "abele imports what their bodies use.",
         "You can add an operator in a file of your own, also in the domain `ai.onnx`: "
         '`@onnx_operator("Erf")` makes a function its importer, and `--load` loads the file. '
-        f"{adding} shows it from the importer to the price.",
+        f"{adding} shows it from the importer to the price. An operation of your own dialect needs "
+        "no importer: a node `Softsign` of the domain `mine` is the operation `mine.Softsign`, and "
+        '`ModelCall("com.example.Softsign", SoftsignOp)` gives it another name.',
     )

@@ -11,6 +11,7 @@ from ....backends.codelets.scalar import ScalarFunction
 from ....backends.fabrics.fabric import Fabric
 from ....backends.prices.contractions.methods import Method
 from ....backends.target import Target
+from ....dialects.model_calls import ModelCall
 from ....ir.rules import PythonRule, library
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
@@ -20,8 +21,8 @@ from .extension import Extension, OnnxOperator
 
 SOUGHT = (
     "subclasses of ModulePass with a name and of Fabric with a kind, values of Dialect, "
-    "ScalarFunction, Method, Target, FrontEnd, AddedLevel and Extension, and functions with "
-    "@rewrite, @onnx_operator, @guard, @function and @op_class"
+    "ScalarFunction, Method, Target, FrontEnd, AddedLevel, ModelCall and Extension, and functions "
+    "with @rewrite, @onnx_operator, @guard, @function and @op_class"
 )
 """The definitions that abele looks for in a module."""
 
@@ -53,6 +54,7 @@ def definitions(module: ModuleType, text: bytes, owner: str) -> Extension:
         [value for value in here if isinstance(value, Method)],
         [value for value in here if isinstance(value, FrontEnd)],
         [value for value in here if isinstance(value, AddedLevel)],
+        [value for value in here if isinstance(value, ModelCall)],
     )
     found += sum((value for value in here if isinstance(value, Extension)), Extension())
     if found == Extension() and not _has_rule_functions(module):

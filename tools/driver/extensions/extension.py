@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ....backends.fabrics.fabric import Fabric
     from ....backends.prices.contractions.methods import Method
     from ....backends.target import Target
+    from ....dialects.model_calls import ModelCall
     from ....ir.rules import PythonRule
     from ....ir.upstream import ModulePass
     from ...importers.front_end import FrontEnd
@@ -71,6 +72,7 @@ class Extension:
     methods: Sequence[Method] = ()
     front_ends: Sequence[FrontEnd] = ()
     levels: Sequence[AddedLevel] = ()
+    calls: Sequence[ModelCall] = ()
 
     def __add__(self, other: Extension) -> Extension:
         """The definitions of both, each of them once."""
@@ -85,6 +87,7 @@ class Extension:
             _once(*self.methods, *other.methods),
             _once(*self.front_ends, *other.front_ends),
             _once(*self.levels, *other.levels),
+            _once(*self.calls, *other.calls),
         )
 
 

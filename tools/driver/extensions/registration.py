@@ -10,6 +10,7 @@ from ....backends.fabrics.table import register_fabric
 from ....backends.prices.contractions.methods import register_method
 from ....backends.target import register_target
 from ....dialects.levels import register_dialect
+from ....dialects.model_calls import register_model_call
 from ....ir.rules import library
 from ....ir.support.user_entries import remove_entries
 from ....passes.pipelines import USERS_WAYS, users_passes
@@ -94,6 +95,8 @@ def _register(extension: Extension, owner: str) -> None:
         check_pass(each, owner)
     for front_end in extension.front_ends:
         register_front_end(front_end, owner, (PROGRAM_FILE,))
+    for call in extension.calls:
+        register_model_call(call, owner)
     if extension.operators:
         # Programs that are not .onnx files run where onnx is not installed.
         from ...importers.onnx.reader import register_operator  # noqa: PLC0415

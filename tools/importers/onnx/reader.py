@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ....dialects.host import HostTexts, set_host_texts, set_optional_inputs
+from ....dialects.model_calls import loaded_like, model_call
 from ....ir.context import AbeleContext
 from ....ir.support.errors import InputError
 from ....ir.support.user_entries import add_entry
@@ -85,7 +86,7 @@ from .overrides import optional_tensors
 from .reversal import REVERSALS
 from .sparse_weights import weights_of
 from .tensors import Array, tensor_element
-from .users_operator import users_results
+from .users_operator import called_results, users_results
 from .uses import Tolerant, check_operators, every_node, inferred_types
 from .valid import check_node, check_valid
 from .weights import check_weights
@@ -156,7 +157,13 @@ def _own_importer(node: Node) -> Importer | None:
 
 
 def _users_importer(node: Node) -> Importer | None:
-    return USERS_OPERATORS.get(f"{node.domain}.{node.operator}")
+    """A user's importer of a node's operator, or what builds the operation that the node calls."""
+    name = f"{node.domain}.{node.operator}"
+    importer = USERS_OPERATORS.get(name)
+    if importer is not None:
+        return partial(users_results, importer)
+    call = model_call(name)
+    return None if call is None else partial(called_results, call)
 
 
 def _importer(node: Node) -> Importer | None:
@@ -543,6 +550,7 @@ def _check_operator(node: Node) -> None:
     of_domain = "" if node.domain == "ai.onnx" else f', "{node.domain}"'
     wanted = f'--load a .py with @onnx_operator("{node.operator}"{of_domain}) to add it'
     if known is None and _importer(node) is None:
+        wanted += loaded_like(f"{node.domain}.{node.operator}")
         raise node.unsupported("the domain", f"operators of domain ai.onnx are; {wanted}")
     if node.domain not in node.graph.opsets:
         raise node.bad(f"the model imports no opset of domain {node.domain}")
@@ -557,8 +565,9 @@ def _results(node: Node) -> Results:
     if own is None and _importer(node) is None:
         return inlined(node)
     if own is None:
-        users = USERS_OPERATORS[f"{node.domain}.{node.operator}"]
-        return read_sized(node, partial(users_results, users))
+        users = _users_importer(node)
+        assert users is not None, f"{node.operator} is checked"
+        return read_sized(node, users)
     with node.checked():
         results = with_texts(node, partial(read_sized, importer=own))
     unread = sorted(set(node.attributes) - node.read)

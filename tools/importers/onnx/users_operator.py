@@ -1,19 +1,55 @@
-"""Runs the importer of a user's operator. Its errors name the node and the line in the user's
-file."""
+"""Runs the importer of a user's operator, or builds the user's operation that a node calls. Errors
+name the node and the line in the user's file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from traceback import FrameSummary, StackSummary, walk_tb
 from typing import cast
 
+import onnx
 from xdsl.ir import SSAValue
 
+from ....dialects.model_calls import ModelCall, called_operation
+from ....ir.rules.values import Plain
 from ....ir.support.errors import InputError, one_line
 from ..building import Known
-from .node import Importer, Node, Results
+from .node import AttributeType, Importer, Node, Results, kind_name
+
+READERS: Mapping[int, Callable[[Node, str], Plain]] = {
+    AttributeType.INT: Node.integer,
+    AttributeType.FLOAT: Node.number,
+    AttributeType.STRING: Node.text,
+    AttributeType.INTS: lambda node, name: tuple(node.integers(name)),
+    AttributeType.FLOATS: lambda node, name: tuple(node.numbers(name)),
+    AttributeType.STRINGS: lambda node, name: tuple(node.texts(name)),
+}
+"""What reads an attribute, by its kind."""
+
+
+def called_results(call: ModelCall, node: Node) -> Results:
+    """The results of the user's operation that a node calls.
+
+    Raises InputError for operands and attributes that do not fit.
+    """
+    for index in range(node.operand_count):
+        if not node.has(index):
+            raise node.bad(f"operand {index} is left out; {call.op.name} takes all of its operands")
+    given = {name: _plain(node, each) for name, each in node.attributes.items()}
+    operands = [node[index] for index in range(node.operand_count)]
+    with node.checked():
+        return list(node.append(called_operation(call, operands, given)).results)
+
+
+def _plain(node: Node, attribute: onnx.AttributeProto) -> Plain:
+    """The value of an attribute."""
+    reader = READERS.get(attribute.type)
+    if reader is None:
+        kind = kind_name(attribute.type)
+        raise node.bad(f"attribute {attribute.name} is a {kind}; need numbers or a text")
+    return reader(node, attribute.name)
 
 
 def users_results(importer: Importer, node: Node) -> Results:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import i64
 
 from ....dialects import nn
 from ....dialects.dtypes import element_type
+from ....dialects.model_calls import loaded_like
 from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
@@ -61,6 +62,7 @@ from .schema import (
     read_program,
 )
 from .signatures import archive_of, signatures
+from .users_operator import users_importer
 from .views import follow_same, follow_view, write
 
 DECOMPOSE = "program.run_decompositions() before torch.export.save may replace it by others"
@@ -206,7 +208,8 @@ def _operator(call: Call) -> str:
 
 def _reader(call: Call) -> Importer | None:
     """What reads a node; None if nothing does."""
-    return sized_importer_of(_operator(call))
+    operator = _operator(call)
+    return sized_importer_of(operator) or users_importer(operator)
 
 
 def _check_operators(scope: Scope, graph: Graph) -> None:
@@ -232,7 +235,11 @@ def _check_operators(scope: Scope, graph: Graph) -> None:
 
 
 def _others(call: Call) -> str:
-    name = _operator(call).removeprefix(ATEN).partition(".")[0]
+    operator = _operator(call)
+    if not operator.startswith(ATEN):
+        near = loaded_like(operator)
+        return f"{len(OPERATORS)} of aten are, and operations of --load by their names{near}"
+    name = operator.removeprefix(ATEN).partition(".")[0]
     return others_are(name, [*OPERATORS], "pytorch")
 
 
