@@ -41,6 +41,7 @@ from ..ir.support.same_number import same_number
 from ..ir.upstream import AttrParser, ParseError, Printer, VerifyException
 from .along import Along
 from .blob_attr import BlobAttr
+from .codelets import is_codelet
 from .numbers import number_text, parse_number
 from .structured import FURTHER, Body, Narrow, Stage
 
@@ -110,7 +111,12 @@ def _print_access(access: AccessMap, names: Sequence[str]) -> str:
     return f"{text} pad {number_text(access.fill)}"
 
 
-def _parse_axis(parser: AttrParser, names: dict[str, int]) -> AxisMap:
+def parse_axis(parser: AttrParser, names: dict[str, int]) -> AxisMap:
+    """Parse an axis of a map: `2 * y + k - 1 fill`. The axis has no size yet.
+
+    Args:
+        names: the dimensions, numbered.
+    """
     terms: list[tuple[int, int]] = []
     offset = 0
     sign = -1 if parser.parse_optional_punctuation("-") else 1
@@ -143,7 +149,7 @@ def _parse_axis(parser: AttrParser, names: dict[str, int]) -> AxisMap:
 
 def _parse_access(parser: AttrParser, names: dict[str, int]) -> AccessMap:
     axes = parser.parse_comma_separated_list(
-        parser.Delimiter.PAREN, lambda: _parse_axis(parser, names)
+        parser.Delimiter.PAREN, lambda: parse_axis(parser, names)
     )
     parser.parse_keyword("of")
     shape = _parse_integers(parser)
@@ -406,23 +412,24 @@ def verify_chain(body: Body, element: Attribute) -> None:
 
 
 def _parse_along(parser: AttrParser) -> Along | None:
-    """Parse an optional scan or sort after a function: `along sum reverse exclusive`; None without
-    one.
+    """Parse an optional scan, sort or codelet after a function: `along sum reverse exclusive`,
+    `along heat.step [0.1]`; None without one.
     """
     if parser.parse_optional_keyword("along") is None:
         return None
-    name = parser.parse_identifier("a scan or a sort")
+    name = parser.parse_identifier("a scan, a sort or a codelet")
     reverse = parser.parse_optional_keyword("reverse") is not None
     exclusive = parser.parse_optional_keyword("exclusive") is not None
+    parameters = _parse_parameters(parser) if is_codelet(name) else ()
     try:
-        return Along(name, reverse, exclusive)
+        return Along(name, reverse, exclusive, parameters)
     except ValueError as error:
         parser.raise_error(str(error))
 
 
 def _along_text(along: Along) -> str:
     flags = " reverse" * along.reverse + " exclusive" * along.exclusive
-    return f" along {along.name}{flags}"
+    return f" along {along.name}{flags}{_print_parameters(along.parameters)}"
 
 
 def _parse_narrow(parser: AttrParser) -> Narrow | None:
@@ -452,7 +459,7 @@ class BodyAttr(_Value[Body]):
 
     Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>, #abele.body<mul sum then add>,
     #abele.body<mul sum then sigmoid, mul(v0, v1)>, #abele.body<mul sum narrow 16 clip>,
-    #abele.body<identity along sum reverse exclusive>,
+    #abele.body<identity along sum reverse exclusive>, #abele.body<identity along heat.step [0.1]>,
     #abele.body<identity argmax>, #abele.body<members moments resumes unfinished>
     """
 

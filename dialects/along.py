@@ -1,9 +1,10 @@
-"""Functions of all elements along a whole dimension: scans and sorts."""
+"""Functions of all elements along whole dimensions: scans, sorts and users' codelets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .codelets import Signature, is_codelet, signature_of
 from .scalar_functions import ARITHMETIC, COMBINERS
 
 SCANS = ARITHMETIC
@@ -15,30 +16,51 @@ SORTS = ("sort", "sort_indices")
 
 @dataclass(frozen=True)
 class Along:
-    """A scan or sort: a function of all elements along a whole dimension, with as many results.
+    """A function of all elements along whole dimensions: a scan, a sort or a user's codelet.
 
-    Equal elements keep their order in a sort, in both directions. NaN counts as larger than any
-    number, and -0.0 as equal to 0.0.
-    Raises ValueError for another name, or an exclusive sort.
+    A scan or sort has one whole dimension, and as many results as elements. Equal elements keep
+    their order in a sort, in both directions. NaN counts as larger than any number, and -0.0 as
+    equal to 0.0.
+    Raises ValueError for another name, a codelet that is not loaded, wrong parameters, or an
+    exclusive sort.
 
     Attributes:
-        name: one of SCANS or SORTS.
+        name: one of SCANS or SORTS, or the name of a codelet, which has a dot.
         reverse: scan from the last element to the first, or sort from the largest to the smallest.
         exclusive: element i of a scan leaves out element i itself, and the first result is the
             combiner's identity.
+        parameters: the constants of a codelet.
     """
 
     name: str
     reverse: bool = False
     exclusive: bool = False
+    parameters: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        if is_codelet(self.name):
+            count = len(signature_of(self.name).parameters)
+            if len(self.parameters) != count or self.reverse or self.exclusive:
+                raise ValueError(
+                    f"codelet {self.name} with {len(self.parameters)} parameters; need {count}"
+                )
+            return
         if self.name not in (*SCANS, *SORTS):
             raise ValueError(
                 f"{self.name!r} along a dimension; need one of {', '.join((*SCANS, *SORTS))}"
             )
         if self.exclusive and self.sorts:
             raise ValueError(f"an exclusive {self.name}; only a scan can leave out an element")
+
+    @property
+    def signature(self) -> Signature | None:
+        """The signature of a user's codelet; None for a scan or sort."""
+        return signature_of(self.name) if is_codelet(self.name) else None
+
+    @property
+    def scans(self) -> bool:
+        """Whether this is a scan."""
+        return self.name in SCANS
 
     @property
     def sorts(self) -> bool:

@@ -20,6 +20,7 @@ from ..ir.support.same_number import same_numbers
 from ..ir.upstream import Builder
 from ..ir.well_known import MOST_TERMS
 from .along import Along
+from .codelets import Signature
 from .combiners import MEMBERS, TUPLE_COMBINERS, Combiner, MemberKind
 from .scalar_functions import (
     COMBINERS,
@@ -179,8 +180,9 @@ class Body:
             operands are those of function, then the further operands of each stage.
         narrow: how points are merged in the first operand's own type, if that is narrower than 32
             bits; None if they are merged in 32 bits.
-        along: the scan or sort of the function's values along the whole dimension of the space;
-            None if points are independent or merged.
+        along: the scan or sort of the function's values along the whole dimension of the space, or
+            the codelet of a user's that reads whole dimensions; None if points are independent or
+            merged.
         resumes: whether merging begins with further operands: the members that an earlier step has
             left, or the elements that are updated where a relation holds.
         unfinished: whether the results are members, which needs a combiner of several values.
@@ -298,7 +300,13 @@ class Body:
     @property
     def result_count(self) -> int:
         """The number of results."""
-        return len(self.result_kinds) or 1
+        signature = self.signature
+        return len(self.result_kinds) or (1 if signature is None else len(signature.writes))
+
+    @property
+    def signature(self) -> Signature | None:
+        """The signature of the user's codelet; None if the body has none."""
+        return None if self.along is None else self.along.signature
 
     @property
     def position_count(self) -> int:
@@ -358,7 +366,8 @@ class Body:
         """Number of operands of the function, without those of relations and of the chain."""
         if self.function == MEMBERS:
             return len(self.member_kinds)
-        return FUNCTIONS[self.function].arity
+        signature = self.signature
+        return FUNCTIONS[self.function].arity if signature is None else len(signature.reads)
 
 
 @hash_once
@@ -469,6 +478,9 @@ class Structure:
             begins = operand == self.own_operands - 1
             return begins and space.operands[operand].axes == space.results[0].axes
         if body.result_count > 1 or (body.combiner is not None and self.own_operands > 1):
+            return False
+        if body.signature is not None:
+            # A cell may read any of its elements after it has written one.
             return False
         if body.along is not None and body.along.name == "sort_indices":
             # The indices move together with the elements.

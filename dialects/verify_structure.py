@@ -109,9 +109,18 @@ def _verify_relations(structure: Structure) -> None:
 
 
 def _verify_along(structure: Structure) -> None:
-    """Check that a scan or sort has the function identity and exactly one whole dimension."""
+    """Check that a scan or sort has the function identity and exactly one whole dimension.
+
+    A codelet has the dimensions of its signature.
+    """
     space, body = structure.space, structure.body
     if body.along is None:
+        return
+    signature = body.signature
+    if signature is not None:
+        kinds = tuple("whole" if each.whole else "parallel" for each in signature.dims)
+        if tuple(dim.kind for dim in space.dims) != kinds or space.relations:
+            raise VerifyException(f"codelet {signature.name}: need dimensions {', '.join(kinds)}")
         return
     name = f"{body.along.name} along a dimension"
     whole = space.of_kind("whole")
@@ -184,6 +193,9 @@ def _verify_result(structure: Structure, result: AccessMap) -> None:
         raise VerifyException("two axes of the result are one dimension")
     for d, dim in enumerate(dims):
         if dim.size == 1 or d in named:
+            continue
+        if structure.body.signature is not None and dim.kind == "whole":
+            # A cell reads all points along it.
             continue
         if (dim.kind != "reduction" and dim.size) or structure.body.combiner is None:
             raise VerifyException(

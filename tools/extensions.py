@@ -6,6 +6,8 @@ group "abele.extensions".
 
 from __future__ import annotations
 
+from ..backends.codelets.users import ulps
+from ..backends.codelets.users_definition import codelet
 from ..dialects.model_calls import ModelCall
 from .driver.extensions.added_level import AddedLevel
 from .driver.extensions.extension import Extension, OnnxOperator, onnx_operator
@@ -21,6 +23,8 @@ __all__ = [
     "ModelCall",
     "OnnxOperator",
     "Reading",
+    "codelet",
     "load_extensions",
     "onnx_operator",
+    "ulps",
 ]

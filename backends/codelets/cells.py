@@ -40,6 +40,7 @@ class Cells:
         whole: the axis of the dimension that a scan or sort goes along, else -1.
         further: the results after the first.
         positions: for each position that the body reads, its value at each point.
+        order: the dimensions of the space, in the order of the views' last axes.
         words: the rounding of narrow sums, or of updated elements; None if it is to nearest.
     """
 
@@ -53,6 +54,7 @@ class Cells:
     whole: int = -1
     further: tuple[Array, ...] = ()
     positions: tuple[Array, ...] = ()
+    order: tuple[int, ...] = ()
     words: SumWords | None = None
 
     @property

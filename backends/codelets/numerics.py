@@ -29,10 +29,18 @@ from .lookup import begin, lookup
 from .reduction import reduction
 from .related_product import related_product
 from .stamps import Stamp
+from .users import users_codelet
 from .whole import whole
 
 Kind = Literal[
-    "elementwise", "contraction", "reduction", "lookup", "related_product", "whole", "combined"
+    "elementwise",
+    "contraction",
+    "reduction",
+    "lookup",
+    "related_product",
+    "whole",
+    "users",
+    "combined",
 ]
 
 
@@ -60,6 +68,7 @@ CODELETS: dict[Kind, Codelet] = {
     "lookup": lookup,
     "related_product": related_product,
     "whole": whole,
+    "users": users_codelet,
     "combined": combined,
 }
 """The codelet of each kind of body."""
@@ -74,7 +83,7 @@ def kind_of(body: Body, relations: int = 0) -> Kind:
     if relations:
         return "related_product" if body.sums_products else "lookup"
     if body.along is not None:
-        return "whole"
+        return "whole" if body.signature is None else "users"
     if body.member_kinds:
         return "combined"
     if body.combiner is None:
@@ -112,7 +121,8 @@ class VertexSet:
         space = structure.space
         written = frozenset[int].intersection(*(access.dims() for access in space.results))
         for d, dim in enumerate(space.dims):
-            if dim.kind != "reduction" and dim.size > plan.split[d] and d not in written:
+            covers = "parallel" if structure.body.signature else "parallel whole"
+            if dim.kind in covers and dim.size > plan.split[d] and d not in written:
                 raise ValueError(f"dimension {dim.name}: its {dim.size} points write one element")
         layouts = [plan.layout(space.dims, access) for access in (*space.operands, *space.results)]
         order = placement_order(len(space.dims), plan.order)
@@ -142,9 +152,9 @@ class VertexSet:
         views, (last, *rest) = views[: len(operands)], views[len(operands) :]
         space = self.structure.space
         dims = space.dims
-        merged = (
-            len(self.order) + i for i, d in enumerate(self.order) if dims[d].kind == "reduction"
-        )
+        # A result of a codelet may lack whole dimensions, which each of its cells reads.
+        lost = ("reduction",) if self.structure.body.signature is None else ("reduction", "whole")
+        merged = (len(self.order) + i for i, d in enumerate(self.order) if dims[d].kind in lost)
         alone = [len(self.order) + i for i, d in enumerate(self.order) if dims[d].kind == "whole"]
         stamps = [p.stamp for p in operands]
         if space.coordinates:
@@ -163,9 +173,10 @@ class VertexSet:
             tuple(stamps),
             self._indices(cls, last.shape),
             tuple(each.axis.size for each in self.structure.space.relations),
-            alone[0] if self.structure.body.along is not None else -1,
+            alone[0] if self.structure.body.along is not None and alone else -1,
             tuple(rest),
             self._positions(cls, last.shape),
+            self.order,
         )
         return cells if cells.result_once.size else None
 

@@ -101,6 +101,7 @@ def bind_vertices(
             plain.whole,
             plain.further,
             plain.positions,
+            plain.order,
             first_replicas=firsts,
             equal=frozenset(place for place, i in enumerate(held) if i in equal),
         )

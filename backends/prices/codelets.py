@@ -21,11 +21,13 @@ from ...ir.geometry.grid import Cut
 from ...ir.support.arrays import Integers
 from ...ir.support.number_kinds import is_floating
 from ..codelets.combiners import NUMERICS
+from ..codelets.users import users_codelet_of
 from ..target import Target
 from . import cost
 from .block_products import block_product_cycles
 from .contractions.contraction import Contraction
 from .contractions.methods import contraction_cycles, methods_of
+from .whole_numbers import divided_up
 from .workload import Workload, partials_dtype, roles
 
 FloatCycles = NDArray[np.float64]
@@ -241,12 +243,27 @@ def _along_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatC
     """The cycles of a scan or a sort along the whole dimension of each row of a cell."""
     space, along = work.structure.space, work.structure.body.along
     assert along is not None
+    if along.signature is not None:
+        return _users_cycles(work, shares, threads)
     rows = elements(shares, space.of_kind("parallel")) * threads
     length = elements(shares, space.of_kind("whole"))
     if not along.sorts:
         return np.asarray(cost.scan_cycles(rows, length, work.target), np.float64)
     indices = along.name == "sort_indices"
     return np.asarray(cost.sort_cycles(rows, length, work.target, indices=indices), np.float64)
+
+
+def _users_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
+    """The cycles of a user's codelet, whose cells the workers share: the busiest worker decides."""
+    space, along, target = work.structure.space, work.structure.body.along, work.target
+    assert along is not None
+    known = users_codelet_of(along.name)
+    cells = elements(shares, known.signature.cell_dims) * threads
+    sizes = {dim.name: dim.size for dim in space.dims if dim.kind == "whole"}
+    each, which = np.unique(divided_up(cells, target.workers), return_inverse=True)
+    prices = [known.price(int(n), sizes, along.parameters) if n else 0.0 for n in each]
+    total = target.vector.supervisor_cycles + target.workers * np.array(prices)[which]
+    return np.where(cells > 0, total, 0.0)
 
 
 def _combining_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:

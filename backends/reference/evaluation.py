@@ -15,6 +15,7 @@ from ...ir.geometry.space import AccessMap
 from ...ir.support.number_kinds import is_floating
 from ..codelets.scalar import scalar_function
 from ..codelets.whole import sequence
+from .cells import evaluate_cells, of_result
 from .contraction import add_products
 from .coordinates import with_coordinates
 from .gather import Array, Box, boxes, gathered
@@ -37,6 +38,7 @@ class Evaluation:
         extras: the operands of the chain.
         indices: the operands of relations.
         begun: the operand that updates begin with, or None.
+        number: the index of the result, of a users' codelet with several.
     """
 
     roles: Roles
@@ -44,15 +46,20 @@ class Evaluation:
     extras: tuple[Array, ...] = ()
     indices: tuple[Array, ...] = ()
     begun: tuple[Array, ...] = ()
+    number: int = 0
 
     @staticmethod
     def of(
-        structure: Structure, operands: Sequence[Array], result_dtype: np.dtype[Any]
+        structure: Structure,
+        operands: Sequence[Array],
+        result_dtype: np.dtype[Any],
+        number: int = 0,
     ) -> Evaluation:
         """The evaluation of a structure whose combiner, if it has one, merges one value.
 
         Raises ValueError if the operands do not fit the space, or the result is not covered.
         """
+        structure = of_result(structure, number)
         structure, operands = with_coordinates(structure, operands, result_dtype)
         function = scalar_function(structure.body.function)
         roles = roles_of(structure, function, tuple([a.dtype for a in operands]), result_dtype)
@@ -65,7 +72,7 @@ class Evaluation:
         arity, own = len(roles.dtypes), structure.own_operands
         begun = own - structure.body.begun_with
         groups = (views[:arity], views[own:], views[arity:begun], views[begun:own])
-        return Evaluation(roles, *map(tuple, groups))
+        return Evaluation(roles, *map(tuple, groups), number=number)
 
     def stages(self) -> Iterator[WithOperands]:
         """Each stage of the chain with its further operands, which broadcast over the kept
@@ -97,6 +104,8 @@ class Evaluation:
             bounded: whether to compute sizes and errors too.
         """
         roles = self.roles
+        if roles.is_users:
+            return evaluate_cells(roles, self.operands, self.number, bounded=bounded)
         region = region or roles.whole
         parts = Parts.empty(roles, bounded, region)
         if self.indices:
@@ -130,7 +139,7 @@ class Evaluation:
     def in_sequence(self, parts: Parts) -> Parts:
         """The scan or sort along the whole dimension, from the function's values."""
         roles, along = self.roles, self.roles.along
-        if along is None:
+        if along is None or roles.is_users:
             return parts
         (d,) = roles.space.of_kind("whole")
         # A dimension of one element may be missing from the axes.

@@ -26,6 +26,7 @@ from ..codelets.chain import chaining_dtype
 from ..codelets.conversion import Doubles, converted, float_limits
 from ..codelets.scalar import ScalarFunction, scalar_function
 from ..codelets.whole import sequence
+from .cells import deviation_of_cells, of_result
 from .combiners import combined_deviation
 from .coordinates import with_coordinates
 from .gather import Array, gathered, whole_box
@@ -98,6 +99,11 @@ def bounded_structure(
     dtype, shape = result.dtype, result.shape
     if structure.body.member_kinds:
         return _bounded_combined(structure, operands, errors, result, number)
+    if structure.body.signature is not None:
+        evaluated = evaluated or evaluate_structure(
+            structure, operands, dtype, shape, result=number
+        )
+        structure = of_result(structure, number)
     if structure.space.coordinates:
         # Coordinates have no errors.
         exact = [np.zeros(())] * len(structure.space.coordinates)
@@ -164,7 +170,7 @@ def _is_certain(structure: Structure, value: Array) -> Array:
     if body.then or not is_floating(value.dtype):
         return np.zeros(value.shape, bool)
     function = FUNCTIONS[body.function]
-    unsure = function.poles or function.positive or not function.ends_decide
+    unsure = function.poles or function.positive or not function.ends_decide or body.signature
     merged = body.combiner if body.along is None else body.along.name
     if merged in ("sum", "prod") or unsure:
         return np.isnan(value)
@@ -221,6 +227,8 @@ def is_exact(
         result: the value, rounded.
     """
     body = structure.body
+    if body.signature is not None and local.any():
+        return False
     stages = ((stage.function, stage.parameters) for stage in body.then)
     for function, parameters in ((body.function, body.parameters), *stages):
         if not FUNCTIONS[function].whole or any(
@@ -339,6 +347,8 @@ def _operand_deviation(
         return np.zeros(shape)
     if 0 in space.sizes:
         return np.zeros(shape)
+    if body.signature is not None:
+        return deviation_of_cells(own, errors, whole=not is_floating(dtype))
     if body.along is not None:
         return _deviation_along(own, operands[0], errors[0])
     if space.relations:

@@ -56,6 +56,11 @@ class Roles:
         """The combiner or scan that merges values; None if values are not merged."""
         return self.combiner if self.along is None else self.along.name
 
+    @property
+    def is_users(self) -> bool:
+        """Whether a user's codelet computes the result."""
+        return self.along is not None and self.along.signature is not None
+
     @cached_property
     def exact(self) -> bool:
         """Whether all operands that are numbers are integers or booleans."""
@@ -230,13 +235,14 @@ def roles_of(
         raise ValueError(f"a structure with {len(space.results)} results; need 1")
     kept = _result_dims(space, space.results[0])
     reduced = tuple(d for d in range(len(space.dims)) if d not in kept)
-    if body.combiner is None and any(space.dims[d].size != 1 for d in reduced):
+    merges = body.combiner is not None or body.signature is not None
+    if not merges and any(space.dims[d].size != 1 for d in reduced):
         names = ", ".join(space.dims[d].name for d in reduced)
         raise ValueError(f"{body.function}: nothing merges dimensions {names}")
     if body.then and body.chained_elements[-1] == "" and not is_floating(result_dtype):
         raise ValueError(f"{body.function}: a chain on elements of {result_dtype}; need floats")
     before = chaining_dtype(*dtypes, result_dtype) if body.then else result_dtype
-    own = dtypes[: function.arity]
+    own = dtypes[: body.function_arity]
     return Roles(
         *(space, function, body.parameters, body.combiner, own, before, kept, reduced),
         chain=body.then,

@@ -45,7 +45,7 @@ def evaluate_structure(
         accumulator: the dtype in which sums and products are kept; by default the computing dtype,
             or that of the first operand if the body has narrow sums.
     """
-    evaluation = _merging_evaluation(structure, operands, result_dtype)
+    evaluation = _merging_evaluation(structure, operands, result_dtype, result)
     if evaluation is None:
         return _evaluated_otherwise(structure, operands, result_dtype, result_shape, result)
     with np.errstate(all="ignore"):
@@ -62,8 +62,8 @@ def merged_regions(
 ) -> Iterator[tuple[Array, Merged]] | None:
     """Regions of a result, each with the merged values there, before stages and rounding.
 
-    Returns None where bounds do not follow from merged values: for combiners of several values, and
-    for bits seen as another type. Raises ValueError as evaluate_structure does.
+    Returns None where bounds do not follow from merged values: for operations with several results,
+    and for bits seen as another type. Raises ValueError as evaluate_structure does.
 
     A result without elements has no region.
 
@@ -73,6 +73,8 @@ def merged_regions(
     if not result.size:
         # A map may have an empty axis that does not depend on any dimension.
         return iter(())
+    if len(structure.space.results) > 1:
+        return None
     evaluation = _merging_evaluation(structure, operands, result.dtype)
     if evaluation is None:
         return None
@@ -106,12 +108,15 @@ def _merged(
 
 
 def _merging_evaluation(
-    structure: Structure, operands: Sequence[Array], result_dtype: np.dtype[Any]
+    structure: Structure,
+    operands: Sequence[Array],
+    result_dtype: np.dtype[Any],
+    number: int = 0,
 ) -> Evaluation | None:
     """The evaluation of a result whose bound follows from merged values; None for any other."""
     if structure.body.member_kinds or structure.body.function == "bitcast":
         return None
-    return Evaluation.of(structure, operands, np.dtype(result_dtype))
+    return Evaluation.of(structure, operands, np.dtype(result_dtype), number)
 
 
 def _evaluated_otherwise(
@@ -137,7 +142,7 @@ def structure_value(
     """The result of evaluate_structure without its bound, in half the time."""
     if structure.body.member_kinds:
         return evaluate_combined(structure, operands, result_dtype, result_shape, result)[0]
-    evaluation = Evaluation.of(structure, operands, np.dtype(result_dtype))
+    evaluation = Evaluation.of(structure, operands, np.dtype(result_dtype), result)
     if structure.body.function == "bitcast":
         return _seen_bits(evaluation, result_shape)[0]
     with np.errstate(all="ignore"):

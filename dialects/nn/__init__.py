@@ -30,6 +30,7 @@ from .base import (
 from .bits import leading_zeros, ones_counted, trailing_zeros
 from .block_matmul import BlockMatMulOp
 from .chain import ChainableOp, can_chain
+from .codelet import CodeletOp
 from .composite import (
     AveragePoolOp,
     BatchNormOp,
@@ -124,6 +125,7 @@ __all__ = [
     "BlockMatMulOp",
     "ChainableOp",
     "CholeskyOp",
+    "CodeletOp",
     "CombiningOp",
     "CompositeOp",
     "ComputeOp",

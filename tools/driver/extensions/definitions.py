@@ -8,6 +8,7 @@ from types import ModuleType
 from xdsl.ir import Dialect, Operation
 
 from ....backends.codelets.scalar import ScalarFunction
+from ....backends.codelets.users import UsersCodelet
 from ....backends.fabrics.fabric import Fabric
 from ....backends.prices.contractions.methods import Method
 from ....backends.target import Target
@@ -22,7 +23,7 @@ from .extension import Extension, OnnxOperator
 SOUGHT = (
     "subclasses of ModulePass with a name and of Fabric with a kind, values of Dialect, "
     "ScalarFunction, Method, Target, FrontEnd, AddedLevel, ModelCall and Extension, and functions "
-    "with @rewrite, @onnx_operator, @guard, @function and @op_class"
+    "with @codelet, @rewrite, @onnx_operator, @guard, @function and @op_class"
 )
 """The definitions that abele looks for in a module."""
 
@@ -55,6 +56,7 @@ def definitions(module: ModuleType, text: bytes, owner: str) -> Extension:
         [value for value in here if isinstance(value, FrontEnd)],
         [value for value in here if isinstance(value, AddedLevel)],
         [value for value in here if isinstance(value, ModelCall)],
+        [value for value in here if isinstance(value, UsersCodelet)],
     )
     found += sum((value for value in here if isinstance(value, Extension)), Extension())
     if found == Extension() and not _has_rule_functions(module):

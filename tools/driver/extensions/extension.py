@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Dialect
 
     from ....backends.codelets.scalar import ScalarFunction
+    from ....backends.codelets.users import UsersCodelet
     from ....backends.fabrics.fabric import Fabric
     from ....backends.prices.contractions.methods import Method
     from ....backends.target import Target
@@ -73,6 +74,7 @@ class Extension:
     front_ends: Sequence[FrontEnd] = ()
     levels: Sequence[AddedLevel] = ()
     calls: Sequence[ModelCall] = ()
+    codelets: Sequence[UsersCodelet] = ()
 
     def __add__(self, other: Extension) -> Extension:
         """The definitions of both, each of them once."""
@@ -88,6 +90,7 @@ class Extension:
             _once(*self.front_ends, *other.front_ends),
             _once(*self.levels, *other.levels),
             _once(*self.calls, *other.calls),
+            _once(*self.codelets, *other.codelets),
         )
 
 

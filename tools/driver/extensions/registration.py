@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+from xdsl.ir import Dialect
+
 from ....backends.codelets.scalar import register_scalar_function
+from ....backends.codelets.users import register_users_codelet
+from ....backends.codelets.users_checks import check_codelet
 from ....backends.fabrics.table import register_fabric
 from ....backends.prices.contractions.methods import register_method
 from ....backends.target import register_target
@@ -37,6 +42,7 @@ def install(key: str, part: Part) -> Part:
     Raises InputError for a definition that abele cannot use; nothing of the part is left then.
     """
     uninstall(key)
+    part = replace(part, extension=_with_dialects(part.extension))
     try:
         _register(part.extension, part.owner)
     except BaseException:
@@ -76,13 +82,27 @@ def files_of_levels() -> list[str]:
     ]
 
 
+def _with_dialects(extension: Extension) -> Extension:
+    """The extension with a dialect for each file of codelets."""
+    names = dict.fromkeys(each.name.partition(".")[0] for each in extension.codelets)
+    made = [
+        Dialect(name, [c.op for c in extension.codelets if c.name.startswith(f"{name}.")], [])
+        for name in names
+    ]
+    return replace(extension, dialects=(*extension.dialects, *made))
+
+
 def _register(extension: Extension, owner: str) -> None:
     for function in extension.functions:
         register_scalar_function(function, owner)
+    for codelet in extension.codelets:
+        register_users_codelet(codelet, owner)
     of_levels = dialects_of(extension.levels, extension.dialects)
     for dialect in extension.dialects:
         register_dialect(dialect, owner, of_level=dialect.name in of_levels)
         check_operations(dialect, owner)
+    for codelet in extension.codelets:
+        check_codelet(codelet, owner)
     for level in extension.levels:
         register_added_level(level, owner)
     for fabric in extension.fabrics:

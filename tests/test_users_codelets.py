@@ -1,0 +1,145 @@
+"""A user's codelet is split, priced, fused, checked and generated as abele's operators are."""
+
+from collections.abc import Generator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from some_extensions import abele, loads_taken_back
+
+from abele.tools import compile_model
+
+HEAD = """
+import numpy as np
+
+from abele.tools.extensions import codelet, ulps
+
+"""
+
+HEAT = (
+    HEAD
+    + '''
+@codelet(
+    space="y, x, d = 3 whole, e = 3 whole",
+    reads={"t": "y + d - 1 edge, x + e - 1 edge"},
+    writes={"out": "y, x"},
+    cycles=lambda n: 12 + 9 * n,
+    bound=ulps(8, of="largest"),
+)
+def step(t, *, rate=0.1):
+    """One step of heat flow."""
+    middle = t[:, 1, 1]
+    around = t[:, 0, 1] + t[:, 2, 1] + t[:, 1, 0] + t[:, 1, 2]
+    return middle + t.dtype.type(rate) * (around - 4 * middle)
+
+
+@codelet(
+    space="r, k whole",
+    reads={"x": "r, :"},
+    writes={"values": "r, k", "places": "r, k"},
+    types={"places": "i32"},
+    cycles=lambda n, x1, k: 20 + n * x1 * k,
+    bound=ulps(0),
+    needs=lambda k, x1: k <= x1,
+)
+def top(x, *, k=2):
+    """The largest elements of a row, and where they are."""
+    order = np.argsort(-x, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(x, order, axis=1), order
+
+
+@codelet(
+    space="b, i whole, j = i whole",
+    reads={"a": "b, i, j"},
+    writes={"out": "b, i, j"},
+    cycles=lambda n, i: 20 + n * i**3,
+    bound=ulps(8, of="largest"),
+)
+def square(a):
+    """The square of a small matrix."""
+    made = np.zeros_like(a)
+    for k in range(a.shape[1]):
+        made += a[:, :, k : k + 1] * a[:, k : k + 1, :]
+    return made
+
+
+@codelet(
+    space="n",
+    reads={"a": "n", "b": "n"},
+    writes={"out": "n"},
+    types={"a": "integers", "b": "integers"},
+    cycles=lambda n: 10 + 4 * n,
+    bound=ulps(0),
+)
+def mix(a, b):
+    """Integers."""
+    return a * 3 - b
+'''
+)
+
+PROGRAM = """
+builtin.module {
+  func.func @main(%t: tensor<12x10xELEMENT>, %a: tensor<5x3x3xELEMENT>, %n: tensor<9xi32>)
+      -> (tensor<12x10xELEMENT>, tensor<12x2xELEMENT>, tensor<12x2xi32>, tensor<5x3x3xELEMENT>,
+          tensor<9xi32>) {
+    %0 = heat.step(%t) rate 0.1 : (tensor<12x10xELEMENT>) -> tensor<12x10xELEMENT>
+    %1 = nn.neg %0 : (tensor<12x10xELEMENT>) -> tensor<12x10xELEMENT>
+    %2, %3 = heat.top(%t) k 2 : (tensor<12x10xELEMENT>) -> (tensor<12x2xELEMENT>, tensor<12x2xi32>)
+    %4 = heat.square(%a) : (tensor<5x3x3xELEMENT>) -> tensor<5x3x3xELEMENT>
+    %5 = heat.mix(%n, %n) : (tensor<9xi32>, tensor<9xi32>) -> tensor<9xi32>
+    func.return %1, %2, %3, %4, %5 : tensor<12x10xELEMENT>, tensor<12x2xELEMENT>, tensor<12x2xi32>,
+        tensor<5x3x3xELEMENT>, tensor<9xi32>
+  }
+}
+"""
+
+
+@pytest.fixture
+def heat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "heat.py"
+    path.write_text(HEAT)
+    with loads_taken_back():
+        yield path
+
+
+def program(element: str) -> Path:
+    path = Path(f"{element}.mlir")
+    path.write_text(PROGRAM.replace("ELEMENT", element))
+    return path
+
+
+@pytest.mark.parametrize("element", ["f32", "f16", "f64"])
+def test_codelets_run_and_pass_the_check(heat: Path, element: str):
+    made = abele("run", program(element), "--load", heat, "--target", "tiny:8", "--check")
+    assert made.exit_code == 0, made.stderr
+
+
+@pytest.mark.parametrize("level", ["nn", "partition", "tile", "exchange"])
+def test_codelets_give_their_functions_values_at_every_level(heat: Path, level: str):
+    exe = compile_model(program("f32"), "tiny:8", load=[heat])
+    random = np.random.default_rng(0)
+    t = random.normal(size=(12, 10)).astype(np.float32)
+    a = random.normal(size=(5, 3, 3)).astype(np.float32)
+    n = np.arange(9, dtype=np.int32)
+    flowed, values, places, squares, mixed = exe.run(
+        {"arg0": t, "arg1": a, "arg2": n}, at=level
+    ).values()
+    p = np.pad(t, 1, "edge")
+    around = p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:]
+    np.testing.assert_allclose(flowed, -(t + 0.1 * (around - 4 * t)), atol=1e-5)
+    np.testing.assert_array_equal(values, -np.sort(-t, axis=1)[:, :2])
+    np.testing.assert_array_equal(places, np.argsort(-t, axis=1)[:, :2])
+    np.testing.assert_allclose(squares, a @ a, atol=1e-5)
+    np.testing.assert_array_equal(mixed, 2 * n)
+
+
+def test_text_round_trips_at_every_level(heat: Path):
+    path = program("f32")
+    for level in ("nn", "nn,partition", "nn,partition,tile", "nn,partition,tile,exchange"):
+        made = abele("opt", path, "--load", heat, "-p", level, "--target", "tiny:8", "-o", "a.mlir")
+        assert made.exit_code == 0, made.stderr
+        again = abele("opt", "a.mlir", "--load", heat, "-o", "b.mlir")
+        assert again.exit_code == 0, again.stderr
+        assert Path("a.mlir").read_text() == Path("b.mlir").read_text()
+        assert ("along heat.step [0.1]" in Path("a.mlir").read_text()) == (level != "nn")
