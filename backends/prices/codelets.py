@@ -266,11 +266,19 @@ def _users_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatC
     return np.where(cells > 0, total, 0.0)
 
 
+def can_share_depth(structure: Structure) -> bool:
+    """Whether all workers of a tile may work on one result: each merges a share of its points, and
+    then what the workers have is merged (see cost.reduce_cycles)."""
+    body = structure.body
+    return body.combiner is not None and body.along is None and not structure.space.relations
+
+
 def _combining_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
     """The cycles of a combiner of several values, summed from loops of reductions and functions.
 
     Assumed: a vertex makes the passes over its elements that the numerics state, and applies their
-    functions to values in registers.
+    functions to values in registers. If all workers merge sets of members for fewer results than
+    there are workers, the sets of the workers are merged in the same way.
     """
     space, body, target = work.structure.space, work.structure.body, work.target
     assert body.combiner is not None
@@ -283,6 +291,9 @@ def _combining_cycles(work: Workload, shares: Integers, threads: Integers) -> Fl
     lifted = points
     if body.function == MEMBERS:
         cycles += merging_cycles(body, outputs, depth, wide, target)
+        shared = (threads == 1) & (outputs < target.workers) & (depth > 1)
+        again = merging_cycles(body, outputs, np.minimum(depth, target.workers), wide, target)
+        cycles += np.where(shared, again, 0)
     else:
         if body.function != "identity":
             cycles += cost.elementwise_cycles(

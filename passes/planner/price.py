@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...backends.facts import Mac
 from ...backends.prices.codelets import (
+    can_share_depth,
     compute_cycles,
     contraction_prices,
     elements,
@@ -95,8 +96,12 @@ def _priced(
     parts = np.array([s or (1,) * len(cells[0]) for s in shared], np.int64)
     if work.roles is None:
         cycles, _ = compute_cycles(work, sizes, workers=parts)
+        together = compute_cycles(work, sizes)[0] if can_share_depth(work.structure) else cycles
         return tuple(
-            (float(c), method, s) for c, (method, _), s in zip(cycles, decided, shared, strict=True)
+            (float(one), method, ()) if one < each and not workers else (float(each), method, s)
+            for each, one, (method, workers), s in zip(
+                cycles, together, decided, shared, strict=True
+            )
         )
     alone, together = method_cycles(work, sizes, parts)
     found: list[Codelet] = []

@@ -19,6 +19,7 @@ import numpy as np
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...dialects.combiners import MEMBERS
+from ...ir.geometry.tiles import Tiles
 from ..plans.derive import combine_structure, result_layout
 from .candidates import inherited
 from .choice import Choice, fitting, pareto, rank
@@ -64,7 +65,7 @@ def _combined(question: Question, first: Choice) -> Choice:
     if rest is None:
         return first
     combine = first.plan.combine
-    merge = _fastest_merge(rest) if combine is None else exact(rest, combine)
+    merge = _fastest_merge(rest, first.plan.tiles) if combine is None else exact(rest, combine)
     copies = first.temporary_bytes - first.result_bytes
     return replace(
         first,
@@ -80,14 +81,46 @@ def _combined(question: Question, first: Choice) -> Choice:
     )
 
 
-def _fastest_merge(question: Question) -> Choice:
-    """The fastest way to combine partials, in one compute or, if the problem may be cut, in two."""
+def _fastest_merge(question: Question, tiles: Tiles) -> Choice:
+    """The fastest way to combine partials, in one compute or, if the problem may be cut, in two.
+
+    Args:
+        tiles: those that have the partials.
+    """
     found: list[Choice] = []
     for way in over_chips(question):
         found.append(fastest(replace(way, problem=replace(way.problem, merges=False))))
         if way.problem.merges:
             found.append(fastest(way))
-    return min(found, key=lambda choice: choice.cycles)
+    best = min(found, key=lambda choice: choice.cycles)
+    aside = _aside(question, best.plan, tiles)
+    return best if aside is None or aside.cycles >= best.cycles else aside
+
+
+def _aside(question: Question, plan: Plan, tiles: Tiles) -> Choice | None:
+    """A way to combine partials on tiles of the same chip that have none, where none is copied
+    within a tile; None if there is no such tile.
+
+    Args:
+        plan: the fastest way on any tiles.
+        tiles: those that have the partials.
+    """
+    each = question.target.tiles_per_chip
+    if tiles.apart or plan.across:
+        return None
+    before, after = tiles.first % each, -tiles.end % each
+    first, room = (tiles.end, after) if after >= before else (tiles.first - before, before)
+    if not room:
+        return None
+    if plan.tiles.count > room:
+        few = replace(question.problem.terms, tiles=room, across=(), apart=0)
+        plan = fastest(replace(question, problem=_once(question.problem, few))).plan
+    return exact(question, replace(plan, first_tile=first, combine=None))
+
+
+def _once(problem: Problem, terms: Terms) -> Problem:
+    """A problem under other terms, whose partials are combined in one compute."""
+    return replace(problem, terms=terms, merges=False)
 
 
 def _combining(question: Question, plan: Plan) -> Question | None:

@@ -54,6 +54,13 @@ def conv(c: int, size: int, o: int, k: int, stride: int = 1, pad: int = 0) -> St
     return Structure(Space(dims, (image, weight), (result,)), Body("mul", "sum"))
 
 
+def total(outputs: int, depth: int) -> Structure:
+    """The sum of each row of a matrix."""
+    dims = (Dim("n", outputs), Dim("k", depth, "reduction"))
+    read, written = identity_map((0, 1), (outputs, depth)), identity_map((0,), (outputs,))
+    return Structure(Space(dims, (read,), (written,)), Body("identity", "sum"))
+
+
 def pool(c: int, size: int, k: int, stride: int) -> Structure:
     """A square max pool of one image."""
     out = (size - k) // stride + 1

@@ -13,7 +13,7 @@ from abele.passes.planner.candidates import splits
 from abele.passes.planner.price import block_elements, codelet, worker_parts
 from abele.passes.plans.derive import compute_layouts, refined
 
-from .some_operators import F16, F32, add, conv, matmul, problem, structures
+from .some_operators import F16, F32, add, conv, matmul, problem, structures, total
 
 
 @given(structures(), st.data())
@@ -49,6 +49,15 @@ def test_workers_leave_reductions_alone():
 def test_a_supervisor_codelet_has_no_workers():
     target = resolve_target("mk2")
     assert codelet(Workload(matmul(64, 64, 64), F16, F16, target), (64, 64, 64))[1:] == ("amp", ())
+
+
+def test_all_workers_share_the_depth_of_the_only_sum_of_a_tile():
+    target = resolve_target("mk2")
+    few, many = (Workload(total(n, 768), F32, F32, target) for n in (1, 12))
+    cycles, _, workers = codelet(few, (1, 768))
+    assert workers == ()
+    assert cycles < codelet(few, (1, 768), workers=(1, 1))[0]
+    assert codelet(many, (12, 768))[2] == (6, 1)
 
 
 def test_a_single_row_goes_to_the_workers():

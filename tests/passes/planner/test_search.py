@@ -32,6 +32,7 @@ from .some_operators import (
     problem,
     question_of,
     structures,
+    total,
 )
 
 TINY = resolve_target("tiny:8")
@@ -162,6 +163,23 @@ def test_a_given_plan_for_combining_is_kept():
     assert choice.plan.combine is not None
     assert choice.plan.combine.split == (4, 1, 1)
     assert choice.sync_cycles == 2 * TINY.exchange.sync_cycles
+
+
+def test_partials_are_combined_on_tiles_that_have_none():
+    # A tile that had a part itself would have to copy it next to the others.
+    asked = problem(total(1, 4096), F32, (False,))
+    chosen = exact(question_of(asked, MK2), Plan((1, 64)))
+    assert chosen.plan.combine is not None
+    assert chosen.plan.combine.first_tile == 64
+    here = exact(question_of(asked, MK2), Plan((1, 64), combine=Plan((1, 1))))
+    assert here.cycles - chosen.cycles > MK2.copy.call_cycles // 2
+    # Where only few tiles are left, they combine several results each.
+    chosen = exact(question_of(problem(total(184, 768)), MK2), Plan((184, 7)))
+    assert chosen.plan.combine is not None
+    assert (chosen.plan.combine.first_tile, chosen.plan.combine.split[0]) == (1288, 184)
+    everywhere = exact(question_of(problem(total(1, 1472)), MK2), Plan((1, 1472)))
+    assert everywhere.plan.combine is not None
+    assert everywhere.plan.combine.first_tile == 0
 
 
 def test_figures_add_up():
