@@ -6,17 +6,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from xdsl.dialects.builtin import StringAttr, f32
+from xdsl.dialects.builtin import f32
 from xdsl.dialects.func import FuncOp
 
-from abele.backends.target import resolve_target
 from abele.dialects import nn, partition
 from abele.dialects.abele import BodyAttr, Plan, PlanAttr
 from abele.dialects.levels import NN
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.pipelines import DOWN
-from abele.passes.plans.planned import TARGET
 from abele.tools.testing import Miscompiled, Program, check_pipeline, programs
 from abele.tools.testing.generators import build
 from abele.tools.testing.generators.decisions import AT_RANDOM, PlanAtRandom
@@ -27,37 +25,38 @@ from abele.tools.testing.search.save import replay_record
 
 
 @dataclass(frozen=True)
-class MisreadLastTile(ModulePass):
-    """Computes a sum for a difference on some tiles, of which the last is the machine's last."""
+class MisreadOrder(ModulePass):
+    """Computes a sum for a difference whose cut axes do not follow one another as in its result."""
 
-    name = "misread-last-tile"
+    name = "misread-order"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for each in op.walk():
-            if isinstance(each, partition.ComputeOp) and _ends_on_last_tile(each.plan.data, op):
+            if isinstance(each, partition.ComputeOp) and _is_turned(each.plan.data):
                 body = each.body.data
                 if body.function == "sub":
                     each.properties["body"] = BodyAttr(replace(body, function="add"))
 
 
-def _ends_on_last_tile(plan: Plan, module: ModuleOp) -> bool:
-    target = module.attributes[TARGET]
-    assert isinstance(target, StringAttr)
-    tiles = resolve_target(target.data).tiles
-    return prod(plan.split) > 1 and 0 < plan.first_tile == tiles - prod(plan.split)
+def _is_turned(plan: Plan) -> bool:
+    return list(plan.order) != sorted(plan.order)
 
 
 OPERATORS = build.default_operators()
-TESTED = ("nn,partition", MisreadLastTile(), "tile,exchange")
+TESTED = ("nn,partition", MisreadOrder(), "tile,exchange")
 EXAMPLES = 150
 SOME = programs(operators=[nn.SubOp], control_flow=False)
 
 
 def test_a_bug_under_plans_that_the_planner_seldom_makes_is_found(tmp_path: Path):
-    with pytest.raises(Miscompiled) as caught:
-        check_pipeline(TESTED, examples=EXAMPLES, seed=1, programs=SOME, folder=tmp_path)
-    assert caught.value.blamed == "misread-last-tile"
-    assert "plan-at-random" in caught.value.passes
+    def passes_before_the_bug(seed: int) -> tuple[str, ...]:
+        with pytest.raises(Miscompiled) as caught:
+            check_pipeline(TESTED, examples=EXAMPLES, seed=seed, programs=SOME, folder=tmp_path)
+        assert caught.value.blamed == "misread-order"
+        return caught.value.passes
+
+    # The planner turns a plan in about one search of five.
+    assert any("plan-at-random" in passes_before_the_bug(seed) for seed in range(1, 4))
 
 
 def plans_in_steps(at_random: bool) -> int:
