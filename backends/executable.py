@@ -2,7 +2,8 @@
 
 One zip archive whose members are stored as they are, so that arrays need no copy once it is read:
 
-    meta.json             format, target, inputs and outputs, profile; type and shape of every array
+    meta.json             format, target, inputs and outputs, profile; type and shape of every
+                          array; the file and digest of every user's codelet
     exchange.mlir         the program that the machine runs, with locations
     nn.mlir, ...          the same program at other levels, if they were saved
     blobs/<digest>.bin    the arrays that the texts name, C order, 64-byte aligned; of a splat,
@@ -52,6 +53,7 @@ with deferred(__name__):
     from ..ir.context import AbeleContext
     from ..ir.text import blobs_of, parse_module, print_module
     from ..ir.upstream import ModuleOp
+    from .codelets.needed import check_codelets, codelets_in
 
 PROGRAM = FileFormat(
     "abele program",
@@ -109,6 +111,7 @@ class ProgramFile:
         texts: the text of the module at each level that was saved.
         blobs: the arrays that the texts name, or only those of the level that was asked for.
         profile: the figures that the compiler reported.
+        codelets: the users' codelets that the program runs; for each, its file and the digest.
         digest: the digest of meta.json. It stands for the whole program, because meta.json holds
             the digests of all texts and arrays.
         check: a function that raises InputError if an array differs from its digest. `load` has
@@ -124,6 +127,7 @@ class ProgramFile:
     blobs: BlobStore
     digest: str
     check: Callable[[], None]
+    codelets: Mapping[str, Mapping[str, str]]
 
     def module_at(self, level: str, context: AbeleContext) -> ModuleOp:
         """The module at a level, parsed but not verified; its blobs are added to the context.
@@ -162,6 +166,7 @@ def save(
     inputs = [op for op in module.walk() if isinstance(op, InputOp)]
     outputs = [op for op in module.walk() if isinstance(op, OutputOp)]
     texts_of = host_texts(module)
+    codelets = codelets_in(module)
     meta = {
         "format": PROGRAM.name,
         "version": PROGRAM.version,
@@ -169,6 +174,7 @@ def save(
         "inputs": [_tensor(op, texts_of, texts_of.inputs) for op in inputs],
         "outputs": [_tensor(op, texts_of, texts_of.results) for op in outputs],
         "profile": dict(profile),
+        **({"codelets": codelets} if codelets else {}),
         "texts": {level: _digest(text) for level, text in texts.items()},
         "blobs": {
             digest: {
@@ -222,7 +228,8 @@ def _write(archive: ZipFile, stream: BinaryIO, name: str, data: bytes | NDArray[
 def load(path: str | os.PathLike[str], level: str = "", *, defer: bool = False) -> ProgramFile:
     """Read a program.
 
-    Raises InputError for a file that is missing, damaged, of another kind or of another version.
+    Raises InputError for a file that is missing, damaged, of another kind or of another version,
+    and for a program whose codelets are not loaded, or have changed.
 
     Args:
         level: read only the arrays of this level; "" for those of all levels.
@@ -233,6 +240,8 @@ def load(path: str | os.PathLike[str], level: str = "", *, defer: bool = False) 
     try:
         with open_regular(name) as stream:
             program = _Reader(name, stream).program(level)
+        if program.codelets:
+            check_codelets(program.codelets, name)
         if not defer:
             program.check()
         return program
@@ -319,6 +328,7 @@ class _Reader:
                 blobs,
                 digest,
                 _in_thread(partial(_check, self.path, tuple(blobs))),
+                _codelets(meta),
             )
 
     def _members(self, archive: ZipFile) -> dict[str, ZipInfo]:
@@ -446,6 +456,14 @@ def _mapping(meta: Mapping[str, Any], key: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{key} in meta.json")
     return cast(dict[str, Any], value)
+
+
+def _codelets(meta: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """What meta.json says of users' codelets."""
+    found = _mapping(meta, "codelets") if "codelets" in meta else {}
+    return {
+        name: {key: str(each[key]) for key in ("file", "digest")} for name, each in found.items()
+    }
 
 
 def _tensors(meta: Mapping[str, Any], key: str) -> tuple[Tensor, ...]:

@@ -206,6 +206,13 @@ class Signature:
             )
         return size
 
+    def may_be_float(self, name: str) -> bool:
+        """Whether the elements of a read or write may be floats."""
+        wanted = self.types.get(name, "floats" if name in self.reads else next(iter(self.reads)))
+        if wanted in self.reads:
+            return self.may_be_float(wanted)
+        return wanted != "integers" if wanted in CLASSES else isinstance(BY_NAME[wanted], AnyFloat)
+
     def result_elements(self, operands: Sequence[Attribute]) -> tuple[Attribute, ...]:
         """The element types of the results. Raises VerifyException for operands of wrong types."""
         known = dict(zip(self.reads, operands, strict=True))

@@ -143,3 +143,44 @@ def test_text_round_trips_at_every_level(heat: Path):
         assert again.exit_code == 0, again.stderr
         assert Path("a.mlir").read_text() == Path("b.mlir").read_text()
         assert ("along heat.step [0.1]" in Path("a.mlir").read_text()) == (level != "nn")
+
+
+def test_a_saved_program_says_which_codelets_it_needs(heat: Path):
+    made = abele("compile", program("f32"), "--load", heat, "--target", "tiny:8", "-o", "p.abele")
+    assert made.exit_code == 0, made.stderr
+    for _ in range(2):
+        made = abele("run", "p.abele", "--load", heat, "--check")
+        assert made.exit_code == 0, made.stderr
+
+
+def test_a_saved_program_is_refused_without_its_codelets(heat: Path):
+    with loads_taken_back():
+        made = abele(
+            "compile", program("f32"), "--load", heat, "--target", "tiny:8", "-o", "p.abele"
+        )
+        assert made.exit_code == 0, made.stderr
+    for command in (["run", "p.abele"], ["report", "p.abele", "-o", "r"]):
+        made = abele(*command)
+        assert made.exit_code == 2
+        assert made.stderr == "error: p.abele: needs codelet heat.mix of heat.py; --load heat.py\n"
+
+
+def test_a_saved_program_is_refused_with_a_changed_codelet(heat: Path):
+    made = abele("compile", program("f32"), "--load", heat, "--target", "tiny:8", "-o", "p.abele")
+    assert made.exit_code == 0, made.stderr
+    heat.write_text(HEAT.replace("a * 3", "a * 4"))
+    made = abele("run", "p.abele", "--load", heat)
+    assert made.exit_code == 2
+    assert "needs codelet heat.mix of heat.py with digest" in made.stderr
+    assert "compile the model again" in made.stderr
+
+
+def test_text_with_a_codelet_that_is_not_loaded_is_refused(heat: Path):
+    path = program("f32")
+    spec = ("-p", "nn,partition", "--target", "tiny:8")
+    with loads_taken_back():
+        assert abele("opt", path, "--load", heat, *spec, "-o", "a.mlir").exit_code == 0
+    for file, message in ((path, "heat.step"), ("a.mlir", "codelet 'heat.step' is not loaded")):
+        made = abele("opt", file)
+        assert made.exit_code == 2
+        assert message in made.stderr

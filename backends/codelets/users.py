@@ -269,9 +269,27 @@ def arranged(array: Array, leading: Sequence[int], wholes: Sequence[int]) -> Arr
     return array[index].transpose([left.index(i) for i in (*leading, *wholes)])
 
 
+Computing = Callable[[UsersCodelet, Sequence[Array], Sequence[float], Sequence[Any]], "Results"]
+"""Computes a codelet on arrays with a leading axis of cells, with its parameters, for results of
+some dtypes."""
+
+Results = Sequence[Array]
+
+
 def users_codelet(cells: Cells, scratch: Scratch) -> list[Call]:
     """The calls that compute a user's codelet, on cells piece by piece."""
     del scratch
+    return users_calls(cells, _by_numpy)
+
+
+def _by_numpy(
+    known: UsersCodelet, arrays: Sequence[Array], parameters: Sequence[float], _: Sequence[Any]
+) -> Results:
+    return known.apply(arrays, parameters)
+
+
+def users_calls(cells: Cells, computing: Computing) -> list[Call]:
+    """The calls that compute a user's codelet in one of its forms, on cells piece by piece."""
     along = cells.body.along
     assert along is not None
     known = users_codelet_of(along.name)
@@ -293,20 +311,22 @@ def users_codelet(cells: Cells, scratch: Scratch) -> list[Call]:
     for index in chunks(shape, max(SCRATCH_BYTES // max(size, 1), 1)):
         # An ellipsis for all cells also stands for the axes that follow.
         pieces = [view[(*(i for i in index if i is not ...), ...)] for view in views]
-        arguments = known, along.parameters, len(leading), pieces[:count], pieces[count:]
+        arguments = known, computing, along.parameters, len(leading), pieces[:count], pieces[count:]
         calls.append((_run, arguments))
     return calls
 
 
 def _run(
     known: UsersCodelet,
+    computing: Computing,
     parameters: tuple[float, ...],
     leading: int,
     operands: Sequence[Array],
     results: Sequence[Array],
 ) -> None:
     arrays = [stacked(each, leading, machine_dtype(each.dtype)) for each in operands]
-    for made, result in zip(known.apply(arrays, parameters), results, strict=True):
+    found = computing(known, arrays, parameters, [each.dtype for each in results])
+    for made, result in zip(found, results, strict=True):
         convert_into(made.reshape(result.shape), result)
 
 

@@ -12,14 +12,15 @@ from math import isfinite
 
 import numpy as np
 
-from ...dialects.codelets import CLASSES
+from ...dialects.codelets import CLASSES, SIGNATURES
 from ...dialects.dtypes import dtype_named
 from ...ir.support.errors import InputError
 from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import VerifyException
 from .calls import Array
 from .conversion import FLOAT32, FLOAT64, compute_dtype, converted, float_limits
-from .users import UsersCodelet
+from .users import UsersCodelet, machine_dtype
+from .users_twin import by_twin, has_numba
 
 CELLS = 7
 """The cells of a sample."""
@@ -56,6 +57,7 @@ def _check(codelet: UsersCodelet) -> None:
     sizes = list(_sizes(codelet, parameters))
     if not sizes:
         raise codelet.error(f"no sample meets `needs`; tried sizes {', '.join(map(str, SIZES))}")
+    _check_gradient(codelet)
     for each in sizes:
         _check_price(codelet, each, parameters)
     for seed, each in enumerate(sizes):
@@ -63,6 +65,7 @@ def _check(codelet: UsersCodelet) -> None:
         _check_cells(codelet, arrays, parameters, seed)
         _check_bound(codelet, arrays, parameters)
         _check_sensitivity(codelet, arrays, parameters, seed)
+        _check_twin(codelet, arrays, parameters)
         # Other operands must not stop a run either.
         for value in (0.0, np.inf, np.nan):
             codelet.apply([_filled(each, value) for each in arrays], parameters)
@@ -225,6 +228,54 @@ def _check_sensitivity(
                     f"{name} moves by {most:.3g} of what operands move; the sensitivity is "
                     f"{codelet.sensitivity}"
                 )
+
+
+def _check_twin(
+    codelet: UsersCodelet, arrays: Sequence[Array], parameters: Sequence[float]
+) -> None:
+    """Check that the function for numba gives the same bytes."""
+    if codelet.numba is None or not has_numba():
+        return
+    want = codelet.apply(arrays, parameters)
+    dtypes = [machine_dtype(each.dtype) for each in want]
+    if any(is_floating(each.dtype) for each in arrays):
+        # Floats of a wider type are rounded to the type of the result.
+        dtypes = [FLOAT32 if is_floating(each) else each for each in dtypes]
+    found = by_twin(codelet, arrays, parameters, dtypes)
+    for name, each, other in zip(codelet.signature.writes, found, want, strict=True):
+        rounded = converted(other, each.dtype)
+        differs = each.view(f"u{each.itemsize}") != rounded.view(f"u{each.itemsize}")
+        differs &= ~((each != each) & (rounded != rounded))
+        if differs.any():
+            at = tuple(int(i) for i in np.argwhere(differs)[0])
+            raise codelet.error(
+                f"{name} is {each[at]!r} by its function for numba, and {rounded[at]!r} by that "
+                "for NumPy; need the same bytes"
+            )
+
+
+def _check_gradient(codelet: UsersCodelet) -> None:
+    """Check that a gradient is a function, or a loaded codelet that reads and writes the right
+    number of tensors."""
+    gradient, signature = codelet.gradient, codelet.signature
+    if not isinstance(gradient, UsersCodelet):
+        if gradient is not None and not callable(gradient):
+            raise codelet.error(f"gradient {gradient!r}; need a codelet or a function")
+        return
+    if SIGNATURES.get(gradient.name) is not gradient.signature:
+        raise codelet.error(
+            f"its gradient, codelet {gradient.name!r}, is not loaded; --load its file"
+        )
+    results = [name for name in signature.writes if signature.may_be_float(name)]
+    reads = [name for name in signature.reads if signature.may_be_float(name)]
+    given = len(gradient.signature.reads), len(gradient.signature.writes)
+    need = len(signature.reads) + len(results), len(reads)
+    if given != need:
+        raise codelet.error(
+            f"its gradient, codelet {gradient.name!r}, reads {given[0]} tensors and writes "
+            f"{given[1]}; need {need[0]} and {need[1]}: all reads and the gradients of "
+            f"{', '.join(results)}, and the gradients of {', '.join(reads)}"
+        )
 
 
 def _check_price(codelet: UsersCodelet, sizes: Sequence[int], parameters: Sequence[float]) -> None:

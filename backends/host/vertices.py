@@ -24,6 +24,7 @@ from .cells import HostCells, replica_calls
 from .chains import host_stage_calls, points_call
 from .lookups import host_lookup
 from .products import host_contraction
+from .users import host_users_codelet
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,11 @@ def _term_points(cells: Cells) -> list[Index] | None:
     return terms(cells, groups) if is_listed else None
 
 
-_COMPILED: Mapping[Kind, Codelet] = {"contraction": host_contraction, "lookup": host_lookup}
+_COMPILED: Mapping[Kind, Codelet] = {
+    "contraction": host_contraction,
+    "lookup": host_lookup,
+    "users": host_users_codelet,
+}
 """The codelets that have a compiled form of their own."""
 
 POINTS: Mapping[Kind, Callable[[Cells], list[Index] | None]] = {

@@ -234,10 +234,14 @@ class SeveralResultsOp(IRDLOperation, CodeletOp, ABC):
         return self.made_structure()
 
 
+RESERVED = ("name", "assembly_format", "traits", "irdl_options", "loc")
+"""Names that classes of operations define, besides those that all operations have."""
+
+
 def check_field_names(names: Sequence[str]) -> None:
     """Raise ValueError for the name of a read, write or parameter that no operation can have."""
     for name in names:
-        if hasattr(OneResultOp, name) or hasattr(SeveralResultsOp, name) or name in ("op", "loc"):
+        if hasattr(OneResultOp, name) or hasattr(SeveralResultsOp, name) or name in RESERVED:
             raise ValueError(f"{name!r} is a name that operations have themselves; need another")
     twice = [name for name in names if list(names).count(name) > 1]
     if twice:

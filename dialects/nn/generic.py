@@ -205,6 +205,10 @@ class ComputeOp(IRDLOperation, Followed):
         """Check the operands, but not the results."""
         structure = self.structure()
         space, body = structure.space, structure.body
+        if body.signature is not None:
+            raise VerifyException(
+                f"codelet {body.signature.name} in nn.compute; need its operation of that name"
+            )
         if body.function == MEMBERS or body.resumes or body.unfinished:
             raise VerifyException(
                 f"members of {body.combiner}, which steps leave each other; need elements, and "

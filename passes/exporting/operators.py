@@ -69,6 +69,8 @@ def _plain(access: AccessMap, sizes: Sequence[int]) -> tuple[int, ...]:
 def _results_of(operator: Operator) -> list[SSAValue]:
     """The results, each with an axis for each loop of more than one iteration."""
     body, space = operator.structure.body, operator.structure.space
+    if body.signature is not None:
+        raise Uncovered("only abele computes a codelet")
     results = _plain(space.results[0], operator.sizes)
     if body.along is not None:
         return [_scanned(operator, results)]

@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import nn
 from ...dialects.structured import Movement, Structured
 from ...ir.blob import Blob
+from .codelets import of_codelet
 from .emit import Emitter
 from .errors import NoGradient
 from .iteration_rows import narrowed
@@ -33,6 +34,8 @@ def passed_back(
 
     Raises NoGradient if the operation has none.
     """
+    if isinstance(op, nn.CodeletOp):
+        return of_codelet(emit, op, gradients, wanted)
     rule = RULES.get(type(op))
     if rule is not None:
         return rule(emit, op, gradients, wanted)

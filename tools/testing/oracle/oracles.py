@@ -458,7 +458,7 @@ class _ErrorTracker:
 
     def _evaluate(self, op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
         structure = op.structure() if isinstance(op, Structured) else None
-        if structure is None or structure.body.then or structure.body.member_kinds:
+        if structure is None or structure.body.then or len(op.results) > 1:
             return operation_value(op, operands, result)
         # The bound is computed together with the value.
         shape, dtype = tensor_kind(op.results[0].type)
