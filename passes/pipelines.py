@@ -31,6 +31,7 @@ PASSES: dict[str, str] = {
     "fold-constants": "abele.passes.fold_constants:FoldConstants",
     "eliminate-dead": "abele.passes.eliminate_dead:EliminateDead",
     "canonicalize": "abele.passes.canonicalize:Canonicalize",
+    "bucket-blocks": "abele.passes.bucket_blocks:BucketBlocks",
     "multiply-sparse": "abele.passes.multiply_sparse:MultiplySparse",
     "multiply-quantised": "abele.passes.multiply_quantised:MultiplyQuantised",
     "fold-scales": "abele.passes.fold_scales:FoldScales",

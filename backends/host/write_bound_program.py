@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects import tile
+from ...dialects.block_inputs import block_inputs
 from ...dialects.host import length_inputs, result_sizes
 from ...dialects.tile import written
 from ...ir.blob import Blob
@@ -86,7 +87,8 @@ class _Writer:
         names = {op.name for op in module.walk()}
         functions = [op for op in module.body.block.ops if op.name == "func.func"]
         binder = machine.binder
-        if names - PLAIN or len(functions) != 1 or result_sizes(module) or length_inputs(module):
+        has_lists = length_inputs(module) or block_inputs(module)
+        if names - PLAIN or len(functions) != 1 or result_sizes(module) or has_lists:
             raise _NotKept("more than supersteps")
         held = {name for name, v in machine.variables.items() if v.is_resident}
         if held & written(module) or any(machine.variables[n].initial is None for n in held):

@@ -6,6 +6,8 @@ dimensions of the iteration space, and two relations say that they equal the ind
 
 from __future__ import annotations
 
+from math import floor, isfinite
+
 from xdsl.dialects.builtin import (
     AnyFloat,
     IntegerType,
@@ -19,19 +21,25 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
+from ...ir.geometry.block_lists import OVERSIZE
 from ...ir.geometry.space import AccessMap, Dim, Relation, Space
 from ...ir.unmet import Unmet
 from ..structured import Body, Structure
 from .base import (
     INTEGER,
+    INTEGERS,
+    NUMBER,
     Shape,
     axis_map,
     element_of,
     flags,
     integer,
+    integers,
+    number,
     same_element,
     shape_of,
     tensor,
+    values_of,
 )
 from .chain import CHAIN, ChainableOp
 from .wanted import Wanted
@@ -62,6 +70,12 @@ class BlockMatMulOp(ChainableOp):
             columns along m.
         dense_last: the dense matrix is [n..., k], and the result is [n..., m], as in the layers of
             networks.
+        capacity: says that the pattern changes from run to run: the number of blocks of a pattern
+            to plan for, or, with a decimal point, their share of all places. The pass bucket-blocks
+            puts the blocks into buckets; without it, nothing changes.
+        oversize: by which share a bucket has more room than the average one needs; by default, 0.3.
+        buckets: the bands of rows and the parts of columns that have a bucket each. By default, the
+            planner chooses them.
     """
 
     name = "nn.block_matmul"
@@ -72,9 +86,13 @@ class BlockMatMulOp(ChainableOp):
     size = prop_def(INTEGER)
     transposed = opt_prop_def(UnitAttr)
     dense_last = opt_prop_def(UnitAttr)
+    capacity = opt_prop_def(INTEGER | NUMBER)
+    oversize = opt_prop_def(NUMBER)
+    buckets = opt_prop_def(INTEGERS)
     assembly_format = (
         "$values `,` $dense `at` $rows `,` $columns `size` $size (`transposed` $transposed^)?"
-        " (`dense_last` $dense_last^)?" + CHAIN
+        " (`dense_last` $dense_last^)? (`capacity` $capacity^)? (`oversize` $oversize^)?"
+        " (`buckets` $buckets^)?" + CHAIN
     )
 
     def __init__(
@@ -87,8 +105,18 @@ class BlockMatMulOp(ChainableOp):
         *,
         transposed: bool = False,
         dense_last: bool = False,
+        capacity: int | float | None = None,
+        oversize: float | None = None,
+        buckets: tuple[int, int] | None = None,
     ):
         given = flags(transposed=transposed, dense_last=dense_last)
+        if capacity is not None:
+            is_whole = isinstance(capacity, int)
+            given["capacity"] = integer(capacity) if is_whole else number(capacity)
+        if oversize is not None:
+            given["oversize"] = number(oversize)
+        if buckets is not None:
+            given["buckets"] = integers(buckets)
         super().__init__([values, dense, rows, columns], {"size": integer(size), **given})
 
     @property
@@ -101,6 +129,26 @@ class BlockMatMulOp(ChainableOp):
     def terms(self) -> int:
         """The terms of each element of the product: k."""
         return shape_of(self.dense)[-1 if self.dense_last is not None else 0]
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The rows and columns of blocks of the matrix that the list of blocks is of."""
+        (high, wide), m, k = self.block, self.size.value.data, self.terms
+        return (k // wide, m // high) if self.transposed is not None else (m // high, k // wide)
+
+    @property
+    def most_blocks(self) -> int | None:
+        """The number of blocks that patterns are planned for; None if the pattern is given."""
+        if self.capacity is None:
+            return None
+        given = self.capacity.value.data
+        high, wide = self.grid
+        return given if isinstance(given, int) else floor(given * high * wide + 0.5)
+
+    @property
+    def room_more(self) -> float:
+        """The share by which a bucket has more room than the average one needs."""
+        return OVERSIZE if self.oversize is None else float(self.oversize.value.data)
 
     @property
     def columns_shape(self) -> Shape:
@@ -136,9 +184,27 @@ class BlockMatMulOp(ChainableOp):
                 raise Unmet(f"{n} {what} in blocks of {b}; need a positive divisor", name)
             if values[0] and not n:
                 raise Unmet(f"{values[0]} blocks of a matrix without {what}; need none", name)
+        self._check_capacity()
         other = self.columns_shape
         shape = (*other, m) if self.dense_last is not None else (m, *other)
         return tensor(shape, result)
+
+    def _check_capacity(self) -> None:
+        """Raise Unmet for a capacity, an oversize or buckets that cannot be."""
+        if self.capacity is not None:
+            given = self.capacity.value.data
+            if given < 0 or (isinstance(given, float) and not given <= 1):
+                raise Unmet(
+                    f"capacity {given}; need a number of blocks, or a share of 0.0 to 1.0",
+                    "capacity",
+                )
+        if not (isfinite(self.room_more) and self.room_more >= 0):
+            raise Unmet(f"oversize {self.room_more}; need 0 or more", "oversize")
+        if self.buckets is None:
+            return
+        given, grid = values_of(self.buckets), self.grid
+        if len(given) != 2 or any(n < 1 or size % n for n, size in zip(given, grid, strict=True)):
+            raise Unmet(f"buckets {list(given)}; need divisors of {list(grid)}", "buckets")
 
     @classmethod
     def sample(cls, wanted: Wanted) -> BlockMatMulOp:

@@ -126,7 +126,9 @@ def run(
                 given.update(read_npz(inputs, exe.inputs))
             padded = exe.signature.padded(given)
             longest = exe.signature.first_lengths()
-            values = checked(seeded(exe.inputs, seed) | longest | padded, exe.inputs)
+            blocks = exe.signature.seeded_blocks(seed)
+            every = seeded(exe.inputs, seed) | longest | blocks | padded
+            values = checked(every, exe.inputs)
             missing = [
                 each for each in exe.inputs if each.name not in padded and each.name not in longest
             ]
@@ -140,7 +142,8 @@ def run(
             if check:
                 on_step(CHECK)
                 with exe.stages.timed("check"):
-                    verdict = check_run(exe, values, results, at, on_step)
+                    taken = exe.signature.encoded(values)
+                    verdict = check_run(exe, taken, results, at, on_step)
             if outputs is not None:
                 with exe.stages.timed("write"):
                     write_npz(outputs, results)

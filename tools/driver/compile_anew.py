@@ -36,6 +36,7 @@ from ..importers.front_ends import weight_files
 from ..importers.given_weights import given_weights
 from ..importers.huge_weights import refusing_huge_weights
 from ..importers.notes import read_notes, write_notes
+from .block_buckets import bucket_blocks
 from .dump.folder import check_dump, dump_folder
 from .dump.instruments import NO_DUMP, dump_instruments
 from .executable import MACHINE, Executable
@@ -207,6 +208,7 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
             spare,
             request.shard,
         )
+        bucket_blocks(program, context, machine.spelling())
         pipeline = with_sparse_products(pipeline, program, machine.spelling())
         asked = asked_training(request.train, program)
         if asked is not None:

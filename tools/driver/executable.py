@@ -194,13 +194,14 @@ class Executable(NotCopied):
     def _checked(
         self, inputs: Mapping[str, object], held: Mapping[str, int] | None = None
     ) -> dict[str, Array]:
-        """Inputs as arrays, in the program's order.
+        """Inputs as arrays, as the program takes them.
 
-        Raises InputError for wrong names, shapes or dtypes, and for an input whose value in the
-        model the program was compiled with.
+        Raises InputError for wrong names, shapes or dtypes, for blocks that do not fit into
+        buckets, and for an input whose value in the model the program was compiled with.
         """
         try:
-            return checked(self.signature.padded(inputs, held), self.inputs)
+            given = checked(self.signature.padded(inputs, held), self.inputs)
+            return self.signature.encoded(given)
         except UnknownInputError:
             self.refuse_optional(inputs.keys() - {each.name for each in self.inputs})
             raise

@@ -15,7 +15,9 @@ from xdsl.ir import Attribute
 from ...backends.levels import initial_states
 from ...backends.reference import tensor_kind
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
+from ...dialects.block_inputs import BLOCK_INPUTS, BlockInput, block_inputs
 from ...dialects.call_graph import check_nested_calls
+from ...dialects.dtypes import numpy_dtype
 from ...dialects.host import (
     ARGUMENT_SIZES,
     COLUMNS,
@@ -188,14 +190,43 @@ def signature(module: ModuleOp, path: str = "<module>") -> Signature:
     _check_sizes(sizes, given, path)
     hidden = {each.size for each in sizes}
     outputs = tuple(t for t in given if t.name not in hidden)
+    blocks = block_inputs(module)
+    taken = _with_lists(taken, blocks, path)
     lengths, padded, kept = length_inputs(module), argument_sizes(module), kept_sizes(module)
     if not lengths and not padded and not kept:
-        return Signature(taken, outputs, sizes)
+        return Signature(taken, outputs, sizes, blocks=blocks)
     _check_lengths(lengths, padded, taken, path)
     held = _first_held(module, lengths, kept, path)
     open_axes = {t.name: tuple(s.axis for s in padded if s.argument == t.name) for t in taken}
-    taken = tuple(replace(t, open_axes=open_axes[t.name]) for t in taken)
-    return Signature(taken, outputs, sizes, lengths, padded, kept, held)
+    taken = tuple(replace(t, open_axes=(*t.open_axes, *open_axes[t.name])) for t in taken)
+    return Signature(taken, outputs, sizes, lengths, padded, kept, held, blocks)
+
+
+def _with_lists(
+    inputs: tuple[Tensor, ...], blocks: Sequence[BlockInput], path: str
+) -> tuple[Tensor, ...]:
+    """The inputs as the host sees them: lists of blocks, which may be shorter than there is room.
+
+    Raises InputError for buckets that are no inputs of the program.
+    """
+    known = {tensor.name: tensor for tensor in inputs}
+    hidden: set[str] = set()
+    shown: dict[str, Tensor] = {}
+    for each in blocks:
+        for tier, (values, *indices) in zip(each.lists.tiers, each.tier_names, strict=True):
+            places = (tier.bands, tier.parts, tier.room)
+            tensors = [known.get(name) for name in (values, *indices)]
+            shapes = [() if tensor is None else tensor.shape for tensor in tensors]
+            if shapes[0][:3] != places or len(shapes[0]) != 5 or shapes[1:] != [places, places]:
+                raise InputError(f"{path}: {BLOCK_INPUTS}: need inputs {values!r} of {places}")
+            hidden |= {values, *indices}
+        values, *indices = each.names
+        most, index = each.lists.most, numpy_dtype(each.index)
+        kind = known[values]
+        shown[values] = Tensor(values, (most, *kind.shape[3:]), kind.dtype, (0,))
+        shown |= {name: Tensor(name, (most,), index, (0,)) for name in indices}
+    found = (shown.get(t.name, t) for t in inputs if t.name in shown or t.name not in hidden)
+    return tuple(found)
 
 
 def _first_held(

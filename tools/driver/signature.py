@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...ir.support.deferred import deferred
-from .arrays import Array, Tensor, as_array, check_kind, input_array, with_texts
+from ...ir.support.errors import InputError
+from .arrays import Array, Tensor, as_array, check_kind, input_array, seeded, with_texts
 
 if TYPE_CHECKING:
+    from ...dialects.block_inputs import BlockInput
     from ...dialects.host import ArgumentSize, KeptSize, LengthInput, ResultSize
 
 with deferred(__name__):
@@ -31,6 +34,7 @@ class Signature:
         kept_sizes: the states of which a part may be padding.
         first_held: the elements of these states that exist before the first run, by the name of the
             state that holds the number.
+        blocks: the inputs that are lists of blocks, which the program takes in buckets.
     """
 
     inputs: tuple[Tensor, ...]
@@ -40,6 +44,7 @@ class Signature:
     argument_sizes: tuple[ArgumentSize, ...] = ()
     kept_sizes: tuple[KeptSize, ...] = ()
     first_held: Mapping[str, int] = field(default_factory=dict[str, int])
+    blocks: tuple[BlockInput, ...] = ()
 
     def trimmed(self, results: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name, without padding, from all results of a run."""
@@ -57,6 +62,40 @@ class Signature:
         """The outputs as the program computes them: with integers for strings."""
         known = {tensor.name: tensor for tensor in self.outputs}
         return {name: input_array(array, known[name]) for name, array in outputs.items()}
+
+    def encoded(self, values: Mapping[str, Array]) -> dict[str, Array]:
+        """The inputs that the program takes: lists of blocks are put into buckets.
+
+        Raises InputError for a list of blocks that does not fit.
+
+        Args:
+            values: those that the host gives, which are checked.
+        """
+        found = dict(values)
+        for each in self.blocks:
+            try:
+                tiers = each.lists.encode(*(values[name] for name in each.names))
+            except InputError as error:
+                names = ", ".join(map(repr, each.names))
+                raise InputError(f"inputs {names}: {error}") from None
+            for names, buckets in zip(each.tier_names, tiers, strict=True):
+                found.update(zip(names, buckets, strict=True))
+        return found
+
+    def seeded_blocks(self, seed: int) -> dict[str, Array]:
+        """Random blocks that fit, by the names of the inputs that are lists of them."""
+        known = {tensor.name: tensor for tensor in self.inputs}
+        found: dict[str, Array] = {}
+        for each in self.blocks:
+            values, *indices = each.names
+            random = np.random.default_rng([seed, zlib.crc32(values.encode())])
+            places = each.lists.sample(random)
+            for name, index in zip(indices, places, strict=True):
+                found[name] = index.astype(known[name].dtype)
+            found |= seeded(
+                [replace(known[values], shape=(len(places[0]), *known[values].shape[1:]))], seed
+            )
+        return found
 
     def padded(
         self, given: Mapping[str, object], held: Mapping[str, int] | None = None

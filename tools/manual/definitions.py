@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     AnyAttr,
+    AnyOf,
     BaseAttr,
     EqAttrConstraint,
     IRDLOperation,
@@ -156,6 +157,9 @@ def holds(constraint: object, several: bool, is_value: bool) -> str:
 
 
 _CONSTRAINTS: dict[type, Callable[[Any, bool, bool], str]] = {
+    AnyOf: lambda c, several, is_value: " or ".join(
+        holds(each, several, is_value) for each in c.attr_constrs
+    ),
     AnyAttr: lambda c, several, is_value: (
         f"{'values' if several else 'a value'} of any type" if is_value else "anything"
     ),

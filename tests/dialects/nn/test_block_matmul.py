@@ -1,3 +1,5 @@
+from math import inf, nan
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -87,6 +89,16 @@ def test_an_index_that_the_matrix_does_not_have_is_a_fault(operand, wrong):
             lambda: product((2, 4, 4), (8, 3), 8, indices=(3,)),
             r"rows of shape \[3\]; need one for each of the 2 blocks",
         ),
+        (lambda: product((2, 4, 4), (8, 3), 8, capacity=-1), "capacity -1; need a number of"),
+        (lambda: product((2, 4, 4), (8, 3), 8, capacity=1.5), "capacity 1.5; need a number of"),
+        (lambda: product((2, 4, 4), (8, 3), 8, capacity=nan), "capacity nan; need a number of"),
+        (lambda: product((2, 4, 4), (8, 3), 8, oversize=-0.1), "oversize -0.1; need 0 or more"),
+        (lambda: product((2, 4, 4), (8, 3), 8, oversize=inf), "oversize inf; need 0 or more"),
+        (
+            lambda: product((2, 4, 4), (16, 3), 8, buckets=(1, 3)),
+            r"buckets \[1, 3\]; need divisors of \[2, 4\]",
+        ),
+        (lambda: product((2, 4, 4), (8, 3), 8, buckets=(0, 1)), r"buckets \[0, 1\]; need divisors"),
     ],
 )
 def test_operands_that_do_not_fit_are_refused_with_what_is_allowed(make, message):

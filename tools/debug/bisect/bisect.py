@@ -12,6 +12,7 @@ from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
 from ....passes.pipelines import FROM_SOURCES, PASSES
 from ...driver.arrays import Array, checked, read_npz, seeded
+from ...driver.block_buckets import bucket_blocks
 from ...driver.compile_anew import read_model, with_chosen
 from ...driver.files import PROGRAM_FILE
 from ...driver.lowering_advice import advising_on_lowering
@@ -59,19 +60,22 @@ def bisect(
     if replaced:
         program = read_model(request.with_values(replaced), context)
     machine = request.machine(program)
+    bucket_blocks(program, context, machine.spelling())
     spec = request.passes or extensions.shorthand_from(program.level)
     if not passes and spec:
         passes = extensions.pipeline(spec, machine.spelling(), program.level)
         passes = with_sparse_products(passes, program, machine.spelling())
     if not passes:
         raise InputError(f"{program.path}: at {program.level}, so there is no pass to test")
-    tensors = signature(program.module, program.path).inputs
+    taken = signature(program.module, program.path)
+    tensors = taken.inputs
     given = dict[str, Array]()
     if inputs is not None:
         apart = {*bound, *replaced}
         arrays = inputs if isinstance(inputs, Mapping) else read_npz(inputs, tensors, apart)
         given.update((name, array) for name, array in arrays.items() if name not in apart)
-    values = checked({**seeded(tensors, seed), **given}, tensors)
+    blocks = taken.seeded_blocks(seed)
+    values = taken.encoded(checked({**seeded(tensors, seed), **blocks, **given}, tensors))
     module = program.module
     if program.source is not None and not request.keep:
         # The passes that have led to nn may be wrong too.

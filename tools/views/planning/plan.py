@@ -32,6 +32,7 @@ from ....passes.planner.serial import traded
 from ....passes.planner.storing_once import Asked, store_once
 from ....passes.plans.fused import FusedGroups, operator_name
 from ....passes.plans.sparse_prices import SparsePrice, read_sparse_prices
+from ...driver.block_buckets import bucket_blocks
 from ...driver.compile_anew import read_model, with_chosen
 from ...driver.pipelines import make_parts
 from ...driver.program import ReadProgram
@@ -216,6 +217,7 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
     pipeline = with_constrained_sums(
         extensions.pipeline(passes, machine.spelling()), request.constraints
     )
+    bucket_blocks(program, context, machine.spelling())
     pipeline = with_sparse_products(pipeline, program, machine.spelling())
     if request.train is not None:
         on_step("train")

@@ -1,0 +1,232 @@
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from xdsl.dialects.builtin import ModuleOp, TensorType, f16, f32, i32, i64
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region
+
+from abele.backends.reference.run import run_reference
+from abele.dialects import nn
+from abele.dialects.block_inputs import block_inputs
+from abele.dialects.dtypes import numpy_dtype
+from abele.dialects.levels import NN
+from abele.ir.geometry.block_lists import BlockLists
+from abele.ir.support.errors import InputError
+from abele.ir.verify import verify
+from abele.passes.bucket_blocks import BucketBlocks
+from abele.tools.driver.context import new_context
+from abele.tools.driver.program import signature
+
+
+def program(grid, block, columns, *, element=f32, index=i32, count=3, products=({},), **options):
+    """@main multiplies one list of blocks by a dense matrix for each product."""
+    (high, wide), (height, width) = grid, block
+    types = [TensorType(element, (count, *block)), *[TensorType(index, (count,))] * 2]
+    sides = [high * height, wide * width]
+    for each in products:
+        m, k = reversed(sides) if each.get("transposed") else sides
+        shape = (columns, k) if each.get("dense_last") else (k, columns)
+        types.append(TensorType(element, shape))
+    body = Block(arg_types=types)
+    values, rows, cols, *dense = body.args
+    made = []
+    for each, x in zip(products, dense, strict=True):
+        m = sides[1] if each.get("transposed") else sides[0]
+        made.append(nn.BlockMatMulOp(values, x, rows, cols, m, **{**each, **options}))
+    body.add_ops([*made, ReturnOp(*(op.result for op in made))])
+    results = [op.result.type for op in made]
+    return ModuleOp([FuncOp("main", (types, results), Region(body))])
+
+
+def bucketed(module, target="tiny:16"):
+    BucketBlocks(target).apply(new_context(), module)
+    verify(module, NN)
+    return module
+
+
+def densified(values, rows, columns, grid):
+    (high, wide), (_, height, width) = grid, values.shape
+    matrix = np.zeros((high, height, wide, width))
+    np.add.at(matrix, (rows, slice(None), columns), values)
+    return matrix.reshape(high * height, wide * width)
+
+
+def pattern(rng, grid, block, count, dtype):
+    """Random blocks, which repeat and are not sorted; indices count from the front or the end."""
+    values = rng.integers(-3, 4, (count, *block)).astype(dtype)
+    return values, *(rng.integers(-n, n, count) for n in grid)
+
+
+def difference(module, rng, grid, block, count, columns, products, element):
+    """The largest difference between results and those of dense products; None if refused."""
+    dtype = numpy_dtype(element)
+    given = pattern(rng, grid, block, count, dtype)
+    taken = signature(module)
+    lists = dict(zip(("arg0", "arg1", "arg2"), given, strict=True))
+    matrix, worst = densified(*given, grid), 0.0
+    for i, each in enumerate(products):
+        own = matrix.T if each.get("transposed") else matrix
+        x = rng.integers(-3, 4, (own.shape[1], columns)).astype(dtype)
+        lists[f"arg{3 + i}"] = x.T if each.get("dense_last") else x
+    try:
+        encoded = taken.encoded(lists)
+    except InputError as error:
+        assert "does not fit" in str(error)
+        return None
+    found = run_reference(module, encoded).outputs
+    for i, each in enumerate(products):
+        own = matrix.T if each.get("transposed") else matrix
+        x = lists[f"arg{3 + i}"].astype(np.float64)
+        wanted = own @ (x.T if each.get("dense_last") else x)
+        y = found[f"out{i}"]
+        worst = max(worst, np.abs((y.T if each.get("dense_last") else y) - wanted).max(initial=0))
+    return worst
+
+
+PRODUCTS = (
+    ({},),
+    ({"transposed": True},),
+    ({"dense_last": True}, {"transposed": True, "dense_last": True}),
+)
+
+
+@st.composite
+def problems(draw):
+    side, element = draw(st.sampled_from([1, 4, 8, 16])), draw(st.sampled_from([f16, f32]))
+    grid = draw(st.sampled_from([(4, 4), (8, 2), (2, 6), (1, 4)]))
+    capacity = draw(st.sampled_from([0, 1, 9, 0.0, 0.25, 1.0]))
+    buckets = draw(st.sampled_from([None, (1, 1), (grid[0], 2), (1, grid[1])]))
+    products, rng = draw(st.sampled_from(PRODUCTS)), draw(st.integers(0, 99))
+    return grid, (side, side), element, capacity, buckets, products, np.random.default_rng(rng)
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems())
+def test_any_two_patterns_that_fit_run_on_one_program(problem):
+    grid, block, element, capacity, buckets, products, rng = problem
+    module = bucketed(
+        program(
+            *(grid, block, 3),
+            element=element,
+            products=products,
+            capacity=capacity,
+            buckets=buckets,
+        )
+    )
+    places = grid[0] * grid[1]
+    planned = capacity if isinstance(capacity, int) else round(capacity * places)
+    for count in (planned, rng.integers(0, planned + 1)):
+        difference_of = difference(module, rng, grid, block, count, 3, products, element)
+        assert difference_of in (0, None)
+    # An empty pattern always fits.
+    assert difference(module, rng, grid, block, 0, 3, products, element) == 0
+
+
+def shifted(lists, *blocks):
+    """The encoder with a bug: one bucket has the blocks of its neighbour."""
+    (values, rows, columns), *rest = BlockLists.encode(lists, *blocks)
+    return ((values, rows, np.roll(columns, 1, axis=1)), *rest)
+
+
+def lossy(lists, *blocks):
+    """The encoder with a bug: what spills is lost."""
+    first, *rest = BlockLists.encode(lists, *blocks)
+    return (first, *((v * 0, r, c) for v, r, c in rest))
+
+
+def late(lists, *blocks):
+    """The encoder with a bug: the last place of each bucket stays empty."""
+    (values, rows, columns), *rest = BlockLists.encode(lists, *blocks)
+    high = lists.shape[0] // lists.bands
+    return (
+        (values, np.where(np.arange(rows.shape[2]) < lists.room - 1, rows, high), columns),
+        *rest,
+    )
+
+
+@pytest.mark.parametrize(
+    ("encode", "patterns"), [(BlockLists.encode, None), (shifted, 1), (lossy, 2), (late, 1)]
+)
+def test_planted_bugs_of_the_encoder_show(encode, patterns):
+    grid, block = (8, 4), (2, 3)
+    module = bucketed(program(grid, block, 3, capacity=12, buckets=(4, 2)))
+    (made,) = block_inputs(module)
+    rng = np.random.default_rng(0)
+
+    def is_right():
+        given = pattern(rng, grid, block, 12, np.float32)
+        try:
+            tiers = encode(made.lists, *given)
+        except InputError:
+            return True
+        named = zip(made.tier_names, tiers, strict=True)
+        arrays = {n: a for names, found in named for n, a in zip(names, found, strict=True)}
+        x = rng.integers(-3, 4, (12, 3)).astype(np.float32)
+        found = run_reference(module, {**arrays, "arg3": x}).outputs["out0"]
+        return np.array_equal(found, densified(*given, grid) @ x)
+
+    # How many patterns it takes to find each.
+    assert next((i + 1 for i in range(10) if not is_right()), None) == patterns
+
+
+def test_the_planner_chooses_the_buckets():
+    module = bucketed(program((64, 64), (16, 16), 64, element=f16, capacity=0.125), "bow")
+    (made,) = block_inputs(module)
+    assert made.lists.bands * made.lists.parts > 16
+
+
+def test_a_product_without_a_capacity_stays():
+    module = program((4, 4), (2, 2), 3)
+    before = str(module)
+    assert str(bucketed(module)) == before
+
+
+def test_indices_keep_their_type_at_the_host():
+    module = bucketed(program((4, 4), (2, 2), 3, capacity=4, index=i64))
+    known = {tensor.name: tensor for tensor in signature(module).inputs}
+    assert {*known} == {"arg0", "arg1", "arg2", "arg3"}
+    assert known["arg1"].dtype == np.int64
+    assert known["arg1"].open_axes == (0,)
+
+
+def edited(change):
+    """A program whose body is changed before its blocks are put into buckets."""
+    module = program((4, 4), (2, 2), 3, capacity=4)
+    (op,) = (op for op in module.walk() if isinstance(op, nn.BlockMatMulOp))
+    change(op)
+    return module
+
+
+def computed(op):
+    relu = nn.ReluOp(op.values)
+    op.parent_block().insert_op_before(relu, op)
+    op.operands[0] = relu.result
+
+
+def read_twice(op):
+    op.parent_block().insert_op_before(nn.ReluOp(op.values), op)
+
+
+def twice_the_same(op):
+    op.operands[3] = op.rows
+
+
+def another_capacity(op):
+    again = op.clone()
+    again.properties["oversize"] = nn.base.number(0.5)
+    op.parent_block().insert_op_before(again, op)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (computed, "capacity of a list that is computed; need inputs of the program"),
+        (read_twice, "capacity of a list that something else reads"),
+        (twice_the_same, "need an input for each list of blocks"),
+        (another_capacity, "need the same capacity, oversize, buckets and matrix"),
+    ],
+)
+def test_other_lists_are_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        BucketBlocks("tiny:16").apply(new_context(), edited(change))

@@ -1,0 +1,133 @@
+"""Products of block-sparse matrices whose pattern changes from run to run, with one program."""
+
+from timeit import timeit
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from abele.ir.geometry.block_lists import BlockLists
+from abele.ir.support.errors import InputError
+from abele.tools import Session, compile_model
+from abele.tools.cli import app
+
+ELEMENTS = {"f16": np.float16, "f32": np.float32}
+HIGH, WIDE, COLUMNS = 8, 4, 5
+LEVELS = ("nn", "partition", "tile", "exchange")
+
+
+def program(side, element, capacity, flags="", buckets="buckets [4, 2]", index="i32"):
+    """A product of a block-sparse matrix, 8 blocks high and 4 wide, by a dense one."""
+    k, m = (HIGH, WIDE)[:: 1 if "transposed" in flags else -1]
+    last = "dense_last" in flags
+    dense = f"{COLUMNS}x{k * side}" if last else f"{k * side}x{COLUMNS}"
+    made = f"{COLUMNS}x{m * side}" if last else f"{m * side}x{COLUMNS}"
+    values, indices = f"tensor<9x{side}x{side}x{element}>", f"tensor<9x{index}>"
+    dense, made = f"tensor<{dense}x{element}>", f"tensor<{made}x{element}>"
+    return f"""func.func @main(%v: {values}, %x: {dense}, %r: {indices}, %c: {indices}) -> {made}
+        attributes {{arg_names = ["v", "x", "r", "c"], result_names = ["y"]}} {{
+      %0 = nn.block_matmul %v, %x at %r, %c size {m * side} {flags} capacity {capacity} {buckets}
+          : ({values}, {dense}, {indices}, {indices}) -> {made}
+      func.return %0 : {made}
+    }}"""
+
+
+def compiled(folder, *given, target="tiny:16", **options):
+    path = folder / "product.mlir"
+    path.write_text(program(*given, **options))
+    return compile_model(path, target, cache=False)
+
+
+def blocks(rng, count, side, element):
+    """Random blocks, which repeat and are not sorted; indices count from the front or the end."""
+    values = rng.integers(-3, 4, (count, side, side)).astype(ELEMENTS[element])
+    rows, columns = (rng.integers(-n, n, count).astype(np.int32) for n in (HIGH, WIDE))
+    return {"v": values, "r": rows, "c": columns}
+
+
+def densified(given, side):
+    matrix = np.zeros((HIGH, side, WIDE, side), np.float32)
+    np.add.at(matrix, (given["r"], slice(None), given["c"]), given["v"].astype(np.float32))
+    return matrix.reshape(HIGH * side, WIDE * side)
+
+
+def check(run, given, side, element, flags="", seed=0):
+    """Compare a run with the dense product, exactly."""
+    matrix = densified(given, side)
+    matrix = matrix.T if "transposed" in flags else matrix
+    rng, last = np.random.default_rng(seed), "dense_last" in flags
+    dense = rng.integers(-3, 4, (matrix.shape[1], COLUMNS)).astype(ELEMENTS[element])
+    found = run({**given, "x": np.ascontiguousarray(dense.T) if last else dense})["y"]
+    wanted = matrix @ dense.astype(np.float32)
+    np.testing.assert_array_equal(found.T if last else found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("side", "element", "flags"),
+    [
+        (1, "f32", ""),
+        (4, "f16", "transposed"),
+        (8, "f32", "dense_last"),
+        (16, "f16", "transposed dense_last"),
+    ],
+)
+def test_one_program_multiplies_by_any_pattern_that_fits(side, element, flags, tmp_path):
+    exe = compiled(tmp_path, side, element, 12, flags)
+    rng = np.random.default_rng(side)
+    for level in LEVELS:
+        given = blocks(rng, 10, side, element)
+        check(lambda inputs, level=level: exe.run(inputs, at=level), given, side, element, flags)
+
+
+@pytest.mark.parametrize(("capacity", "count"), [("0", 0), ("1.0", 32), ("0.25", 0)])
+def test_patterns_without_blocks_and_of_all_blocks_run(capacity, count, tmp_path):
+    exe = compiled(tmp_path, 4, "f32", capacity)
+    rng = np.random.default_rng(0)
+    rows, columns = (each.ravel().astype(np.int32) for each in np.indices((HIGH, WIDE)))
+    given = blocks(rng, count, 4, "f32")
+    given |= {"r": rows[:count], "c": columns[:count]}
+    check(exe.run, given, 4, "f32")
+
+
+def test_a_saved_program_takes_a_new_pattern_in_a_session_and_a_shell(tmp_path):
+    exe = compiled(tmp_path, 4, "f16", 12)
+    exe.save(tmp_path / "product.abele")
+    rng = np.random.default_rng(1)
+    session = Session({"one": compile_model(tmp_path / "product.abele")})
+    for count in (10, 3):
+        check(session.run, blocks(rng, count, 4, "f16"), 4, "f16")
+    x = np.zeros((WIDE * 4, COLUMNS), np.float16)
+    files = {"fits": blocks(rng, 7, 4, "f16"), "full": blocks(rng, 20, 4, "f16")}
+    files["full"] |= {"r": np.zeros(20, np.int32), "c": np.zeros(20, np.int32)}
+    files["wrong"] = {**files["fits"], "r": np.full(7, HIGH, np.int32)}
+    found = {}
+    for name, given in files.items():
+        np.savez(tmp_path / f"{name}.npz", **given, x=x)
+        words = ["run", tmp_path / "product.abele", "--inputs", tmp_path / f"{name}.npz"]
+        found[name] = CliRunner().invoke(app, list(map(str, words)))
+    assert found["fits"].exit_code == 0
+    assert found["full"].exit_code == found["wrong"].exit_code == 2
+    said = " ".join(found["full"].output.split())
+    assert "bucket [0, 0] has 20 blocks and room for 2" in said
+    assert "with buckets [4, 2]" in said
+    assert "row 8 of block 0" in " ".join(found["wrong"].output.split())
+
+
+def test_a_new_pattern_takes_milliseconds():
+    lists = BlockLists.planned((256, 256), (32, 8), 4096, 0.3)
+    at = np.random.default_rng(0).choice(1 << 16, 4096, replace=False)
+    values = np.zeros((4096, 16, 16), np.float16)
+    seconds = min(
+        timeit(lambda: lists.encode(values, at // 256, at % 256), number=1) for _ in range(5)
+    )
+    assert seconds < 0.1
+
+
+def test_a_pattern_that_does_not_fit_leaves_the_program_as_it_was(tmp_path):
+    exe = compiled(tmp_path, 1, "f32", 12)
+    rng = np.random.default_rng(2)
+    full = {**blocks(rng, 20, 1, "f32"), "r": np.zeros(20, np.int32), "c": np.zeros(20, np.int32)}
+    x = np.ones((WIDE, COLUMNS), np.float32)
+    with pytest.raises(InputError, match="inputs 'v', 'r', 'c': a pattern of 20 blocks does not"):
+        exe.run({**full, "x": x})
+    check(exe.run, blocks(rng, 9, 1, "f32"), 1, "f32")
