@@ -2,12 +2,18 @@
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from some_extensions import abele, loads_taken_back
 
+from abele.backends.codelets import users, users_twin
+from abele.backends.host import users as host_users
+from abele.ir.support.arrays import Array
 from abele.tools import compile_model
+from abele.tools.extensions import load_extensions
+from abele.tools.testing import Miscompiled, Operators, check_pass, check_pipeline, programs
 
 HEAD = """
 import numpy as np
@@ -184,3 +190,108 @@ def test_text_with_a_codelet_that_is_not_loaded_is_refused(heat: Path):
         made = abele("opt", file)
         assert made.exit_code == 2
         assert message in made.stderr
+
+
+def operators(path: Path, *names: str) -> Operators:
+    """Some codelets of a file, and operators that may be fused with them."""
+    return Operators(load_extensions([path]).context(), [*names, "nn.add", "nn.neg", "nn.matmul"])
+
+
+ALL = ("heat.step", "heat.top", "heat.square", "heat.mix")
+
+
+def test_programs_are_made_of_codelets_without_a_further_line(heat: Path):
+    found = programs(operators=operators(heat, *ALL))
+    report = check_pass("fuse-chains", programs=found, examples=20, seed=3)
+    assert report.examples == 20
+    check_pipeline(programs=found, examples=12, seed=4)
+
+
+def test_fuzz_takes_a_codelet_by_name(heat: Path):
+    made = abele(
+        *("fuzz", "eliminate-dead", "--operator", "heat.step", "--load", heat),
+        *("--seconds", "2", "--seed", "1", "-o", "failures"),
+    )
+    assert made.exit_code == 0, made.stdout + made.stderr
+
+
+def test_a_codelet_that_is_wrong_in_float32_is_found(heat: Path):
+    # Samples of the checks have 7 cells; this one is wrong from the twelfth on.
+    wrong = "t.dtype.type(rate + 1e-3 * (t.dtype == np.float32 and len(t) > 11))"
+    heat.write_text(HEAT.replace("t.dtype.type(rate)", wrong))
+    made = abele("run", program("f32"), "--load", heat, "--target", "tiny:2", "--check")
+    assert made.exit_code == 1
+    assert "times its bound" in made.stderr
+
+
+def test_the_kit_finds_cells_that_are_computed_at_another_place(
+    heat: Path, monkeypatch: pytest.MonkeyPatch
+):
+    plain = users.stacked
+
+    def shifted(array: Array, leading: int, dtype: np.dtype[Any]) -> Array:
+        return np.roll(plain(array, leading, dtype), 1, axis=0)
+
+    monkeypatch.setattr(users, "stacked", shifted)
+    with pytest.raises(Miscompiled):
+        check_pipeline(programs=programs(operators=operators(heat, "heat.step")), examples=20)
+
+
+TWIN = '''
+def loops(x, out, rate):
+    for i in range(x.shape[0]):
+        total = x[i, 0] * x[i, 0]
+        for j in range(1, x.shape[1]):
+            total += x[i, j] * x[i, j]
+        out[i] = total * np.float32(rate)
+
+
+@codelet(
+    space="n",
+    reads={"x": "n, :"},
+    writes={"out": "n"},
+    cycles=lambda n, x1: 10 + n * x1,
+    bound=ulps(8),
+    numba=loops,
+)
+def norm(x, *, rate=0.5):
+    """The scaled sum of squares."""
+    total = x[:, 0] * x[:, 0]
+    for j in range(1, x.shape[1]):
+        total = total + x[:, j] * x[:, j]
+    return total * x.dtype.type(rate)
+'''
+
+NORM = """
+builtin.module {
+  func.func @main(%x: tensor<40x3xf32>) -> tensor<40xf32>
+      attributes {arg_names = ["x"], result_names = ["y"]} {
+    %0 = twin.norm(%x) rate 0.3 : (tensor<40x3xf32>) -> tensor<40xf32>
+    %1 = nn.exp %0 : (tensor<40xf32>) -> tensor<40xf32>
+    func.return %1 : tensor<40xf32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("kernels", ["plain", "narrow"])
+def test_a_twin_for_numba_runs_in_place_of_numpy_where_kernels_do(
+    heat: Path, monkeypatch: pytest.MonkeyPatch, kernels: str
+):
+    monkeypatch.setenv("ABELE_KERNELS", kernels)
+    called = list[int]()
+
+    def counted(*given: Any) -> list[Array]:
+        called.append(1)
+        return users_twin.by_twin(*given)
+
+    monkeypatch.setattr(host_users, "by_twin", counted)
+    path = heat.with_name("twin.py")
+    path.write_text(HEAD + TWIN)
+    Path("n.mlir").write_text(NORM)
+    exe = compile_model("n.mlir", "tiny:8", load=[path])
+    x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    found = exe.run({"x": x})["y"]
+    total = x[:, 0] * x[:, 0] + x[:, 1] * x[:, 1] + x[:, 2] * x[:, 2]
+    np.testing.assert_allclose(found, np.exp(total * np.float32(0.3)), rtol=1e-5)
+    assert bool(called) == (kernels != "plain")

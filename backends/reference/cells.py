@@ -72,10 +72,10 @@ def cells_read(roles: Roles, operands: Sequence[Array], box: Box) -> list[Array]
     assert signature is not None
     cells = signature.cell_dims
     sizes = [end - begin for begin, end in box]
+    # Operands of the chain follow.
+    maps = roles.space.operands[: len(operands)]
     made: list[Array] = []
-    for array, access, read in zip(
-        operands, roles.space.operands, signature.reads.values(), strict=True
-    ):
+    for array, access, read in zip(operands, maps, signature.reads.values(), strict=True):
         points = gathered(array, access, box)
         full = [sizes[d] if d in cells else n for d, n in enumerate(points.shape)]
         view = arranged(np.broadcast_to(points, full), cells, signature.whole_of(read))

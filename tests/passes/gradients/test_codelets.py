@@ -6,8 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from some_extensions import abele, loads_taken_back
+from xdsl.dialects.builtin import f32
 
 from abele.tools import compile_model
+from abele.tools.extensions import load_extensions
+from abele.tools.testing import Miscompiled, Operators, check_pass, programs
 
 WAVE = '''
 import numpy as np
@@ -135,3 +138,15 @@ def test_a_gradient_that_is_none_is_one_message(wave: Path, change: tuple[str, s
     made = abele("opt", "m.mlir", "--load", wave, "-p", "differentiate")
     assert made.exit_code == 2
     assert message in made.stderr
+
+
+@pytest.mark.parametrize("factor", ["2", "3"])
+def test_the_kit_finds_a_wrong_gradient(wave: Path, factor: str):
+    wave.write_text(WAVE.replace("FACTOR", factor))
+    found = Operators(load_extensions([wave]).context(), ["wave.blur", "nn.add"])
+    tested = programs(operators=found, data=["normal"], dtypes=[f32])
+    if factor == "2":
+        check_pass("differentiate", programs=tested, examples=25, seed=1)
+        return
+    with pytest.raises(Miscompiled, match=r"gradient"):
+        check_pass("differentiate", programs=tested, examples=60, seed=1)
