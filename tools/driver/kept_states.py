@@ -31,6 +31,7 @@ from ...ir.support.suggestions import suggestion
 from ...ir.upstream import LocationAttr, ModuleOp
 from ...ir.well_known import UPDATED
 from .leaf_names import leaves_of
+from .padded_tables import read_room
 from .program import entry
 
 HELD = ".held"
@@ -228,6 +229,7 @@ class _Program:
             element = self._states[-1].elements.element_type
             loaded = _located(pair.loaded(symbol, element), pair.argument.location)
             block.insert_ops_before(loaded, first)
+            read_room(pair.argument, loaded[0].results[0], pair.sizes)
             pair.argument.replace_all_uses_with(loaded[-1].results[0])
             stored = _located(pair.stored(symbol), pair.argument.location)
             block.insert_ops_before(stored, end)

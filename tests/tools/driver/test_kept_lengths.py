@@ -9,6 +9,7 @@ import pytest
 from onnx import ModelProto, parser
 
 from abele.backends.faults import IndexFault
+from abele.dialects import nn
 from abele.dialects.host import KeptSize, kept_sizes, set_kept_sizes
 from abele.ir.errors import InputError
 from abele.ir.upstream import ModuleOp
@@ -53,6 +54,13 @@ def bounds() -> dict[str, Executable]:
         dims = {"past": (low, most), "new": (1, 2)}
         found.append(compile_model(step(), TARGET, dims=dims, keep=KEEP, beside=found))
     return dict(zip(("small", "middle", "large"), found, strict=True))
+
+
+def test_a_row_that_is_joined_to_a_kept_value_is_written_into_its_state(kept: Executable):
+    ops = [*kept.module_at("nn").walk()]
+    (update,) = (op for op in ops if isinstance(op, nn.UpdateOp))
+    assert isinstance(update.table.owner, nn.LoadOp)
+    assert not any(isinstance(op, nn.PadOp) for op in ops)
 
 
 def test_the_length_of_a_kept_value_follows_from_the_runs_before(kept: Executable):
