@@ -15,6 +15,7 @@ from .driver.report_view import FRAMES, VIEWS, ReportView
 if TYPE_CHECKING:
     from ..ir.support.arrays import Array
     from .driver.compile import compile_model
+    from .driver.decoding.decoder import Decoder, Sampling
     from .driver.executable import Executable
     from .driver.from_jax import from_jax
     from .driver.from_torch import from_torch
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from .views.report.load import load_report
 
 _HOME = {
+    "Decoder": "driver.decoding.decoder",
     "Executable": "driver.executable",
+    "Sampling": "driver.decoding.decoder",
     "Session": "driver.session",
     "Training": "driver.training",
     "compile_model": "driver.compile",
@@ -50,7 +53,9 @@ VIEWS["report"] = _report
 FRAMES["health"] = _health
 
 __all__ = [
+    "Decoder",
     "Executable",
+    "Sampling",
     "Session",
     "Training",
     "compile_model",

@@ -43,6 +43,9 @@ class Command:
 COMMANDS: dict[str, Command] = {
     "run": Command("run:run", "Compile a model, or load a program, and run it once."),
     "compile": Command("compile:compile_command", "Compile a model into a program file."),
+    "generate": Command(
+        "generate:generate_command", "Generate tokens with a decoder of a language model."
+    ),
     "train": Command("train:train_command", "Train a model on samples of a file."),
     "quantise": Command(
         "quantise:quantise_command", "Write a float model with products of 8 bits."

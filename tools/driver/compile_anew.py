@@ -37,6 +37,7 @@ from ..importers.given_weights import given_weights
 from ..importers.huge_weights import refusing_huge_weights
 from ..importers.notes import read_notes, write_notes
 from .block_buckets import bucket_blocks
+from .decoding.decoding import decode
 from .dump.folder import check_dump, dump_folder
 from .dump.instruments import NO_DUMP, dump_instruments
 from .executable import MACHINE, Executable
@@ -295,6 +296,10 @@ def read_model(request: Request, context: AbeleContext) -> ReadProgram:
     request.tell(read_notes(program.module))
     program = from_source(program, context, request.passes)
     kept, folded = request.keep or {}, front_end.folds_weights
+    if request.decoding is not None:
+        if program.level != NN:
+            raise InputError(f"{program.path}: a program of {program.level.name}; need one of nn")
+        kept = decode(program.module, request.decoding, kept, program.path)
     keep_states(program.module, kept, program.path, folded=folded)
     if request.sparsity:
         request.tell(prune(read_sparsity(request.sparsity), program, context))

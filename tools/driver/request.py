@@ -44,6 +44,7 @@ from .argument_kinds import (
     check_arguments,
 )
 from .arrays import Tensor
+from .decoding.asked import Decoding
 from .example import Example, example_of, sizes_by_example
 from .executable import Executable
 from .extensions.load import load_extensions
@@ -83,6 +84,8 @@ PROGRAMS = Kind(
     ),
     "a list of executables",
 )
+
+DECODING = Kind(lambda value: isinstance(value, Decoding), "a Decoding with its options")
 
 EXAMPLE = Kind(lambda value: isinstance(value, Example), "shapes")
 
@@ -230,6 +233,9 @@ class Request:
             attribute or a false output type.
         train: how the program's weights are trained; it then computes a step of training, of which
             batch is the number of samples.
+        decoding: make a decoder of a language model, which has its cache as inputs and outputs, a
+            program that reads a prompt or generates tokens, with the cache on the device; see
+            Decoder.
         beside: programs with which it shares a machine, as in a Session; an empty list for the
             first of them. Its states and constants get the layouts and addresses that they have
             there, where that pays, and the default of target is theirs.
@@ -415,6 +421,12 @@ class Request:
             TRAINING | NONE,
             "training",
             "compiled already, so it cannot be trained; need the model",
+        ),
+    )
+    decoding: Decoding | None = field(
+        default=None,
+        metadata=_is(
+            DECODING | NONE, refused="compiled already, so it stays what it is; need the model"
         ),
     )
     beside: Sequence[Executable] | Held | None = field(

@@ -60,6 +60,7 @@ COMMAND_LINES: dict[str, tuple[str, ...]] = {
     "cache": ("cache", "explain", "MODEL"),
     "train": ("train", "MODEL", "--data", "samples.npz", "--steps", "1", "--loss", "mean_square"),
     "quantise": ("quantise", "MODEL", "--inputs", "samples.npz", "--to", "int8", "-o", "q.onnx"),
+    "generate": ("generate", "MODEL", "--prompt-ids", "1,2"),
     "missing": ("run", "[/b]\x1b\udcff.onnx"),
     "doctor": ("doctor", "--json", "[b].json"),
     "export": ("export", "MODEL", "-o", "[b].mlir"),

@@ -17,6 +17,7 @@ from abele.tools import compile_model
 from abele.tools.commands.compiling import ALIKE, Compilation
 from abele.tools.driver.compile import compiled
 from abele.tools.driver.compile_anew import read_model
+from abele.tools.driver.decoding.asked import Decoding
 from abele.tools.driver.extensions.loaded import Extensions
 from abele.tools.driver.request import OPTIONS, Request
 
@@ -46,6 +47,7 @@ GIVEN: dict[str, object] = {
     "memory_proportion": 0.0,
     "vertices_per_tile": 0,
     "train": Train(),
+    "decoding": Decoding(),
     "beside": {"w": ()},
     "dump_ir": "dump",
 }

@@ -36,6 +36,7 @@ with deferred(__name__):
     from ....passes.train import Train
     from ...importers.files_beside import file_inside
     from ...importers.front_ends import Model
+    from ..decoding.asked import Decoding
     from ..extensions.loaded import Extensions
     from ..held_homes import Held, as_text
 
@@ -221,6 +222,10 @@ def _training(train: Train | None) -> str:
     return json.dumps({name: repr(v) for name, v in given.items() if v != defaults[name]})
 
 
+def _decoding(decoding: Decoding | None) -> str:
+    return "" if decoding is None else repr(decoding)
+
+
 TEXTS: Mapping[str, Callable[[Any], str]] = {
     "dims": _sizes,
     "values": _values,
@@ -228,6 +233,7 @@ TEXTS: Mapping[str, Callable[[Any], str]] = {
     "target": _target,
     "constraints": _file,
     "train": _training,
+    "decoding": _decoding,
     "beside": _beside,
     "load": _loaded,
     "stash": ",".join,

@@ -17,6 +17,7 @@ from abele.ir.support.limits import POINTS
 from abele.passes.train import Train
 from abele.tools.driver.cache import key
 from abele.tools.driver.cache.key import TEXTS, key_of, parts_of, why_no_key
+from abele.tools.driver.decoding.asked import Decoding
 from abele.tools.driver.extensions.loaded import Extensions
 from abele.tools.driver.request import OPTIONS, Request
 
@@ -66,6 +67,7 @@ DECIDING = [
     ("partial_weights", True, "partial weights"),
     ("lenient", True, "lenient"),
     ("train", Train(), "training"),
+    ("decoding", Decoding(tokens=4), "decoding"),
     ("beside", {}, "beside"),
     ("beside", {"w": (Home(block_layout((4,), (2,)), 8, 1),)}, "beside"),
 ]

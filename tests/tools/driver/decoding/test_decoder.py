@@ -1,0 +1,148 @@
+"""Decoders generate the tokens that onnxruntime does, with the cache and the loop on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from runpy import run_path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from abele.dialects import control, nn
+from abele.ir.errors import InputError
+from abele.tools.driver.decoding.decoder import GENERATE, READ, Decoder, Sampling
+
+MAKE = run_path(str(Path(__file__).parents[4] / "examples" / "make_decoders.py"))
+SIZES = MAKE["Sizes"](layers=1, width=32, heads=2, groups=1, hidden=48, words=61, longest=80)
+TARGET, CONTEXT, PROMPT = "tiny:4", 72, [7, 3, 50, 3, 9, 11, 0, 60, 21]
+
+
+@cache
+def model(name: str) -> onnx.ModelProto:
+    return MAKE["MODELS"][name](SIZES)
+
+
+@cache
+def decoder(name: str, *, drawn: bool = False) -> Decoder:
+    return Decoder.compiled(
+        model(name), TARGET, prompt=4, context=CONTEXT, tokens=24, drawn=drawn, cache=False
+    )
+
+
+def scores(name: str, tokens: Sequence[int]) -> np.ndarray:
+    """The scores of onnxruntime behind each token, of the whole sequence at once."""
+    session = onnxruntime.InferenceSession(
+        model(name).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    ids = np.array([tokens], np.int64)
+    given: dict[str, Any] = {"input_ids": ids}
+    for each in session.get_inputs():
+        if each.name.startswith("past"):
+            heads, rows, size = each.shape[1:]
+            rows = CONTEXT if rows == "max_length" else 0
+            given[each.name] = np.zeros((1, heads, rows, size), np.float32)
+        elif each.name == "position_ids":
+            given[each.name] = np.arange(ids.size)[None]
+        elif each.name == "attention_mask":
+            rows = CONTEXT if each.shape[1] == "max_length" else ids.size
+            given[each.name] = (np.arange(rows) < ids.size).astype(np.int64)[None]
+    return session.run(["logits"], given)[0][0]
+
+
+def follows(name: str, prompt: Sequence[int], found: Sequence[int]) -> bool:
+    """Whether each token is the best one behind those before it."""
+    best = scores(name, [*prompt, *found]).argmax(-1)
+    return best[len(prompt) - 1 : -1].tolist() == [*found]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_64_tokens_are_those_of_onnxruntime(name: str):
+    found = [*decoder(name).generate(PROMPT, 64)]
+    assert len(found) == 64
+    assert len(set(found)) > 5
+    assert follows(name, PROMPT, found)
+
+
+def test_a_new_prompt_begins_with_an_empty_cache():
+    first = [*decoder("gpt2").generate([5], 3)]
+    _ = [*decoder("gpt2").generate(PROMPT, 9)]
+    assert [*decoder("gpt2").generate([5], 3)] == first
+    assert follows("gpt2", [5], first)
+
+
+def test_the_loop_ends_at_a_token_that_ends_the_text():
+    whole = [*decoder("llama").generate(PROMPT, 40)]
+    at = next(i for i in range(9, 40) if whole.index(whole[i]) == i)
+    runs = decoder("llama").session.cycles
+    assert [*decoder("llama").generate(PROMPT, 40, ends=[1, whole[at]])] == whole[: at + 1]
+    # A run of the device makes up to 24 tokens, so the device has ended the text.
+    assert at + 1 < 24
+    assert decoder("llama").session.cycles > runs
+    assert [*decoder("llama").generate(PROMPT, 40, ends=[whole[0]])] == whole[:1]
+
+
+def test_the_cache_stays_on_the_device_and_is_written_in_place():
+    for name, program in decoder("gpt2").session.programs.items():
+        assert not [each.name for each in (*program.inputs, *program.outputs) if "key" in each.name]
+        module = program.module_at("nn")
+        updates = [op for op in module.walk() if isinstance(op, nn.UpdateOp)]
+        assert len(updates) == 2 + (name == GENERATE)
+        for op in updates:
+            owner = op.table.owner
+            assert isinstance(owner, nn.LoadOp) or owner in [
+                each.body.block for each in module.walk() if isinstance(each, control.WhileOp)
+            ]
+    assert decoder("gpt2").session.programs.keys() == {GENERATE, READ}
+
+
+def test_drawn_tokens_depend_on_the_seed_and_not_on_the_runs():
+    drawing = decoder("llama", drawn=True)
+    hot = Sampling(temperature=3.0, top_k=20, top_p=0.95, seed=3)
+    found = [*drawing.generate(PROMPT, 30, sampling=hot)]
+    assert [*drawing.generate(PROMPT, 30, sampling=hot)] == found
+    again = [*drawing.generate([*PROMPT, *found[:7]], 23, sampling=hot)]
+    assert again == found[7:]
+    other = Sampling(temperature=3.0, top_k=20, top_p=0.95, seed=4)
+    assert [*drawing.generate(PROMPT, 30, sampling=other)] != found
+    certain = [*drawing.generate(PROMPT, 12, sampling=Sampling(top_k=1))]
+    assert follows("llama", PROMPT, certain)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"prompt": []}, "the prompt has no tokens"),
+        ({"prompt": [3, 61]}, r"the prompt has token 61; the vocabulary has 0\.\.60"),
+        ({"prompt": [-1]}, "the prompt has token -1"),
+        ({"prompt": [1] * 73}, "a prompt of 73 tokens, and the cache holds 72; need a shorter"),
+        ({"prompt": [1] * 70, "tokens": 4}, "the cache holds 72, which is enough for 3"),
+        ({"tokens": 0}, "0 tokens to generate"),
+        ({"ends": [61]}, "the text ends with token 61"),
+        ({"ends": range(9)}, "9 tokens that end the text; need at most 8"),
+        ({"sampling": Sampling()}, "the decoder does not draw"),
+    ],
+)
+def test_prompts_and_tokens_that_do_not_fit_are_refused(given: dict[str, Any], match: str):
+    with pytest.raises(InputError, match=match):
+        decoder("gpt2").generate(**{"prompt": [1], "tokens": 2, **given})
+
+
+@pytest.mark.parametrize(
+    ("sampling", "match"),
+    [
+        (Sampling(temperature=0.0), "temperature 0.0; need a number above 0"),
+        (Sampling(temperature=float("nan")), "temperature nan"),
+        (Sampling(top_k=62), r"top-k 62; need 0\.\.61"),
+        (Sampling(top_p=0.0), "top-p 0.0"),
+        (Sampling(top_p=1.5), "top-p 1.5"),
+        (Sampling(seed=-1), "seed -1"),
+    ],
+)
+def test_sampling_out_of_its_ranges_is_refused(sampling: Sampling, match: str):
+    with pytest.raises(InputError, match=match):
+        decoder("llama", drawn=True).generate([1], 2, sampling=sampling)

@@ -1,0 +1,165 @@
+"""abele generate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...ir.support.deferred import deferred
+from ...ir.support.errors import InputError
+from ..driver.files import PROGRAM_FILE, check_files
+from ..driver.request import OPTIONS, Request
+from ..views.terminal import console
+from ..views.user_errors import text_in, user_errors
+from .arguments import ModelFile
+from .compiling import Compilation, compiles_with
+from .threads import ThreadCount, use_threads
+
+with deferred(__name__):
+    from ..driver.decoding.decoder import Decoder, Sampling, check_room
+    from ..views.token_costs import costs_table, speed
+
+FIELDS = (
+    *("target", "chips", "dim", "value", "keep", "passes", "precision", "rounding", "sparsity"),
+    *("partials", "load", "constraints", "memory_proportion", "vertices_per_tile", "weights"),
+    *("partial_weights", "lenient", "no_cache", "verbose"),
+)
+
+MOST_IDS = 1_000_000
+"""The most letters of a prompt."""
+
+AT_ONCE = 64
+"""The most tokens of a prompt that a run reads, unless another number is given."""
+
+LEAST = 8
+"""The smallest number of tokens that a program is compiled for, unless another one is given."""
+
+
+def read_ids(text: str) -> list[int]:
+    """Token ids from a text such as 1,2,3. Raises InputError."""
+    parts = text.split(",") if text.strip() else []
+    if len(text) > MOST_IDS or not all(p.strip().isascii() and p.strip().isdigit() for p in parts):
+        raise InputError(
+            f"--prompt-ids {text[:40]}{'...' * (len(text) > 40)}: need whole numbers, such as 1,2,3"
+        )
+    if any(len(each.strip()) > 9 for each in parts):
+        raise InputError(f"--prompt-ids {text[:40]}: need tokens below 10^9")
+    return [int(each) for each in parts]
+
+
+def rounded(count: int) -> int:
+    """The next power of two, so that prompts of nearly the same length share a program."""
+    return max(LEAST, 1 << (count - 1).bit_length())
+
+
+@compiles_with(*FIELDS)
+def generate_command(
+    model: ModelFile,
+    *,
+    how: Compilation,
+    prompt_ids: Annotated[
+        str, typer.Option(metavar="1,2,3", help="The tokens of the prompt, joined by commas.")
+    ],
+    tokens: Annotated[int, typer.Option(min=1, help="The most tokens to generate.")] = 16,
+    end: Annotated[
+        list[int] | None,
+        typer.Option(metavar="ID", help="A token that ends the text. May be repeated."),
+    ] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Draw tokens, by their scores divided by this number. With 0, and without this "
+            "option and the next ones, the token with the highest score follows.",
+        ),
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(min=0, help="Draw one of so many tokens with the highest scores; 0 for all."),
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(
+            help="Draw one of the fewest tokens with the highest scores whose chances together "
+            "reach this share."
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Draw tokens, with this seed. The same seed draws the same."),
+    ] = None,
+    context: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="How many tokens the cache holds. Default: a power of two with room for the "
+            "prompt and --tokens.",
+        ),
+    ] = None,
+    at_once: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="The most tokens of the prompt that one run of the device reads. Default: a power "
+            f"of two with room for the prompt, at most {AT_ONCE}.",
+        ),
+    ] = None,
+    per_run: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="The most tokens that one run of the device generates.",
+        ),
+    ] = 16,
+    threads: ThreadCount = None,
+) -> None:
+    """Generate tokens with a decoder of a language model that has its cache as inputs and
+    outputs."""
+    with user_errors(text_in(model), model) as caught:
+        use_threads(threads)
+        if model.endswith(PROGRAM_FILE):
+            raise InputError(f"{model}: compiled already; need the model of a decoder")
+        extensions = caught.load(how.load)
+        check_files({"the model": Path(model), **how.files}, {})
+        prompt = read_ids(prompt_ids)
+        drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        asked = {name: value for name, value in drawing.items() if value is not None}
+        is_drawn = bool(asked) and temperature != 0
+        if len(asked) > 1 and not is_drawn:
+            raise InputError(
+                "--temperature 0 draws no tokens; need a number above 0 for --top-k, --top-p and "
+                "--seed"
+            )
+        sampling = Sampling(**asked) if is_drawn else None
+        room = context or rounded(len(prompt) + tokens - 1)
+        check_room(len(prompt), tokens, room)
+        with how.progress(extensions) as on_step:
+            decoder = Decoder.compiled(
+                model,
+                prompt=at_once or min(AT_ONCE, rounded(max(1, len(prompt)))),
+                context=room,
+                tokens=per_run,
+                drawn=is_drawn,
+                **_options(how.request(model, extensions, on_step)),
+            )
+            made: list[int] = []
+            found = decoder.generate(prompt, tokens, ends=end or (), sampling=sampling)
+            on_step(f"generate (1 of {tokens})")
+            for token in found:
+                made.append(token)
+                on_step(f"generate ({len(made) + 1} of {tokens})")
+            on_step("figures")
+            table = costs_table(decoder)
+        typer.echo(",".join(map(str, made)))
+        console().print(table)
+        typer.echo(speed(decoder))
+
+
+def _options(request: Request) -> dict[str, Any]:
+    """The options of a request for the programs of a session."""
+    return {name: getattr(request, name) for name in OPTIONS.keys() - {"model", "runs", "beside"}}

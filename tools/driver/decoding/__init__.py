@@ -1,0 +1,1 @@
+"""Decoders of language models on the device: prompts, sampling, and the loop over tokens."""

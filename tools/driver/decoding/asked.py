@@ -1,0 +1,36 @@
+"""What a decoder is compiled for: to read a prompt, or to generate tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PAST, TOKEN, COUNT, ENDS = "past", "token", "count", "ends"
+"""Inputs of a program that generates: how many tokens the cache holds, the token behind them, how
+many tokens to generate, and those that end the text."""
+
+TOKENS, MADE, HOLDS = "tokens", "made", "held"
+"""Its outputs: the tokens, how many there are, and how many tokens the cache holds then."""
+
+MOST_ENDS = 8
+"""The most tokens that end a text."""
+
+SAMPLING, LOOP = "sampling", "loop over tokens"
+"""The names of what is added to a model, in tables."""
+
+VOCABULARY = "abele.vocabulary"
+"""The attribute of a module that is the number of tokens that a decoder knows."""
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """What a decoder is compiled for.
+
+    Attributes:
+        tokens: the most tokens that a run generates; 0 for a program that reads a prompt, and
+            returns the token that follows.
+        drawn: whether tokens are drawn by their scores. Otherwise, the token with the highest score
+            follows.
+    """
+
+    tokens: int = 0
+    drawn: bool = False

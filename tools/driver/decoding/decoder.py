@@ -1,0 +1,256 @@
+"""A decoder of a language model on one machine: it reads a prompt, and generates tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
+
+from ....ir.support.errors import InputError
+from ....ir.upstream import ModuleOp
+from ..argument_kinds import NUMBER
+from ..executable import MACHINE
+from ..not_copied import NotCopied
+from ..request import RUNS, found_front_end
+from ..session import Session
+from .asked import COUNT, ENDS, MOST_ENDS, PAST, TOKEN, TOKENS, VOCABULARY, Decoding
+from .sizes import Sizes
+from .token_costs import TokenCosts
+
+if TYPE_CHECKING:
+    from ....backends.target import Target
+    from ...importers.front_ends import Model
+
+READ, GENERATE = "read", "generate"
+"""The names of the two programs of a decoder's session."""
+
+MOST_SEED = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are drawn.
+
+    Attributes:
+        temperature: scores are divided by it; above 0.
+        top_k: so many tokens with the highest scores may be drawn; 0 for all.
+        top_p: the fewest of them whose chances together reach this share may be drawn.
+        seed: of the random bits, which also depend on the position of the token.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def check(self, words: int) -> None:
+        """Raise InputError for options out of their ranges.
+
+        Args:
+            words: of the vocabulary.
+        """
+        if not (NUMBER.accepts(self.temperature) and 0 < self.temperature < np.inf):
+            raise InputError(f"temperature {self.temperature}; need a number above 0")
+        if not 0 <= index(self.top_k) <= words:
+            raise InputError(f"top-k {self.top_k}; need 0..{words:,}, the size of the vocabulary")
+        if not (NUMBER.accepts(self.top_p) and 0 < self.top_p <= 1):
+            raise InputError(f"top-p {self.top_p}; need a number above 0, at most 1")
+        if not 0 <= index(self.seed) <= MOST_SEED:
+            raise InputError(f"seed {self.seed}; need 0..{MOST_SEED}")
+
+    def inputs(self, words: int) -> dict[str, Any]:
+        """The inputs of a program that draws tokens."""
+        return {
+            "temperature": np.float32(self.temperature),
+            "top_k": np.float32(self.top_k or words),
+            "top_p": np.float32(self.top_p),
+            "seed": np.uint32(self.seed),
+        }
+
+
+class Decoder(NotCopied):
+    """A decoder of a language model on one machine, with the cache and the weights on its tiles.
+
+    `Decoder.compiled` makes it of a model that has its cache as inputs and outputs. `generate`
+    reads a prompt, and generates the tokens that follow.
+
+    Attributes:
+        session: of two programs, READ and GENERATE.
+        prompt: the most tokens that a run of READ takes.
+        context: how many tokens the cache holds.
+        tokens: the most tokens that a run of GENERATE makes.
+        drawn: whether tokens are drawn by their scores.
+        words: the size of the vocabulary.
+    """
+
+    def __init__(
+        self, session: Session, ids: str, prompt: int, context: int, decoding: Decoding
+    ) -> None:
+        self.session = session
+        self.prompt, self.context = prompt, context
+        self.tokens, self.drawn = decoding.tokens, decoding.drawn
+        self._ids = ids
+        reader = session.programs[READ]
+        self._ids_tensor = next(each for each in reader.inputs if each.name == ids)
+        kept = reader.signature.kept_sizes
+        self._past = kept[0].lengths[0] if kept else PAST
+        self.words = vocabulary_of(session.programs[GENERATE].module_at(MACHINE))
+
+    @classmethod
+    def compiled(
+        cls,
+        model: Model,
+        target: str | Target | None = None,
+        *,
+        prompt: int = 16,
+        context: int = 128,
+        tokens: int = 16,
+        drawn: bool = False,
+        runs: float = RUNS,
+        **options: Any,
+    ) -> Decoder:
+        """The decoder of a model, compiled.
+
+        Raises InputError for a model that is not a decoder with its cache as inputs and outputs,
+        and what compile_model raises.
+
+        Args:
+            model: takes token ids and caches, and returns scores and the caches with new rows. It
+                may take positions, a mask of tokens that exist, and numbers of tokens.
+            prompt: the most tokens that are read at once. A longer prompt takes several runs. A
+                model that only takes one number of tokens reads one at a time.
+            context: how many tokens the cache holds.
+            tokens: the most tokens that a run generates.
+            drawn: whether tokens are drawn by their scores; the best one follows otherwise.
+            runs: those of each program that are expected between two changes; see Session.
+            options: of compile_model. `keep` names caches that their names do not tell.
+        """
+        for name, value in (("prompt", prompt), ("context", context), ("tokens", tokens)):
+            if index(value) < 1:
+                raise InputError(f"{name} {value}; need 1 or more")
+        front_end = found_front_end(model)
+        if front_end.open_shapes is None:
+            raise InputError(f"{front_end.name}: no model of this kind is known to be a decoder")
+        sizes = Sizes(front_end.open_shapes(model), str(model), options)
+        decoding = Decoding(tokens, drawn)
+
+        def session(prompt: int) -> Session:
+            programs = {
+                GENERATE: {"decoding": decoding, **sizes.given(1, context)},
+                READ: {"decoding": Decoding(0, drawn), **sizes.given(prompt, context)},
+            }
+            return Session.compiled(model, programs, target, runs=runs, **sizes.rest)
+
+        prompt = min(prompt, context) if sizes.takes_several else 1
+        return cls(session(prompt), sizes.ids, prompt, context, decoding)
+
+    @property
+    def costs(self) -> TokenCosts:
+        """The cycles of a token, by layer."""
+        return TokenCosts.of(
+            self.session.programs[GENERATE].module_at(MACHINE), self.session.target
+        )
+
+    def generate(
+        self,
+        prompt: Sequence[int],
+        tokens: int,
+        *,
+        ends: Sequence[int] = (),
+        sampling: Sampling | None = None,
+    ) -> Iterator[int]:
+        """The tokens that follow a prompt, one after the other.
+
+        Raises InputError for a prompt that is empty or longer than the cache, and for tokens that
+        the vocabulary does not have.
+
+        Args:
+            tokens: the most tokens to generate. Those that the cache has no room for are refused.
+            ends: tokens that end the text. The last one returned may be one of them.
+            sampling: how tokens are drawn, by a decoder that draws.
+        """
+        asked = self._asked(prompt, tokens, ends, sampling)
+        return self._generated([index(each) for each in prompt], tokens, frozenset(ends), asked)
+
+    def _generated(
+        self, prompt: list[int], tokens: int, ends: frozenset[int], asked: Mapping[str, Any]
+    ) -> Iterator[int]:
+        past, token = 0, 0
+        for at in range(0, len(prompt), self.prompt):
+            ids = np.array(prompt[at : at + self.prompt], self._ids_tensor.dtype)
+            ids = ids.reshape(*[1] * (len(self._ids_tensor.shape) - 1), -1)
+            given = {self._ids: ids, self._past: np.int32(past), **asked}
+            token = int(self.session.run(given, READ)[TOKEN])
+            past += ids.size
+        yield token
+        made = 1
+        listed = np.full(MOST_ENDS, -1, np.int32)
+        listed[: len(ends)] = sorted(ends)
+        while made < tokens and token not in ends:
+            given = {
+                TOKEN: np.int32(token),
+                self._past: np.int32(past),
+                COUNT: np.int32(min(self.tokens, tokens - made)),
+                ENDS: listed,
+                **asked,
+            }
+            found = self.session.run(given, GENERATE)[TOKENS]
+            yield from map(int, found)
+            past, made, token = past + len(found), made + len(found), int(found[-1])
+
+    def _asked(
+        self, prompt: Sequence[int], tokens: int, ends: Sequence[int], sampling: Sampling | None
+    ) -> Mapping[str, Any]:
+        """The inputs that say how tokens are drawn. Raises InputError as generate does."""
+        check_room(len(prompt), tokens, self.context)
+        for what, ids in (("the prompt has", prompt), ("the text ends with", ends)):
+            wrong = [each for each in ids if not 0 <= index(each) < self.words]
+            if wrong:
+                raise InputError(
+                    f"{what} token {wrong[0]}; the vocabulary has 0..{self.words - 1:,}"
+                )
+        if len(set(ends)) > MOST_ENDS:
+            raise InputError(f"{len(set(ends))} tokens that end the text; need at most {MOST_ENDS}")
+        if not self.drawn:
+            if sampling is not None:
+                raise InputError("sampling is given, and the decoder does not draw (drawn=True)")
+            return {}
+        sampling = sampling or Sampling()
+        sampling.check(self.words)
+        return sampling.inputs(self.words)
+
+
+def check_room(prompt: int, tokens: int, context: int) -> None:
+    """Raise InputError unless a cache has room for a prompt and the tokens that follow.
+
+    Args:
+        prompt, tokens: the numbers of tokens of the prompt, and behind it.
+        context: how many tokens the cache holds.
+    """
+    if prompt < 1:
+        raise InputError("the prompt has no tokens; need one or more")
+    if tokens < 1:
+        raise InputError(f"{tokens} tokens to generate; need 1 or more")
+    if prompt > context:
+        raise InputError(
+            f"a prompt of {prompt:,} tokens, and the cache holds {context:,}; need a shorter "
+            "prompt or a larger cache (--context)"
+        )
+    # The last token is not put into the cache.
+    most = context - prompt + 1
+    if tokens > most:
+        raise InputError(
+            f"{tokens:,} tokens behind a prompt of {prompt:,}; the cache holds {context:,}, which "
+            f"is enough for {most:,}; need fewer tokens or a larger cache (--context)"
+        )
+
+
+def vocabulary_of(module: ModuleOp) -> int:
+    """The size of the vocabulary of a decoder's program."""
+    given = module.attributes[VOCABULARY]
+    assert isinstance(given, IntegerAttr)
+    return given.value.data
