@@ -42,6 +42,7 @@ from .composite import (
 )
 from .contraction import ContractionOp, ConvInputGradOp, ConvOp, ConvWeightGradOp, MatMulOp
 from .ctc import CtcLossGradOp, CtcLossOp
+from .ctc_decode import CtcBeamOp, CtcGreedyOp
 from .elementwise import *  # noqa: F403 - an operation is defined and exported in one file
 from .generic import ComputeOp, compute
 from .group import (
@@ -88,6 +89,8 @@ COMPOSITES = (
     TriangularSolveOp,
     CtcLossOp,
     CtcLossGradOp,
+    CtcGreedyOp,
+    CtcBeamOp,
 )
 
 CORE = (
@@ -135,6 +138,8 @@ __all__ = [
     "ConvInputGradOp",
     "ConvOp",
     "ConvWeightGradOp",
+    "CtcBeamOp",
+    "CtcGreedyOp",
     "CtcLossGradOp",
     "CtcLossOp",
     "ExpandOp",

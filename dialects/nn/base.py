@@ -21,8 +21,8 @@ from xdsl.dialects.builtin import (
     f64,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, result_def, traits_def
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.irdl import IRDLOperation, result_def, traits_def, var_result_def
 from xdsl.traits import Pure
 
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
@@ -358,3 +358,52 @@ class PureTensorOp(TensorOp, ABC):
     """A tensor operation that only computes its result."""
 
     traits = traits_def(Pure())
+
+
+class TensorsOp(IRDLOperation, ABC):
+    """An operation that only computes several tensors, whose types are inferred.
+
+    Attributes:
+        made: the results.
+    """
+
+    made = var_result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, operands: Sequence[SSAValue], properties: Mapping[str, Attribute], count: int
+    ):
+        super().__init__(
+            operands=list(operands), properties=properties, result_types=[[NOT_YET] * count]
+        )
+        try:
+            for result, type_ in zip(self.made, self._inferred(), strict=True):
+                result._type = type_  # pyright: ignore[reportPrivateUsage]
+        except VerifyException:
+            self.drop_all_references()
+            raise
+
+    @property
+    def result(self) -> OpResult:
+        """The first result."""
+        return self.results[0]
+
+    @abstractmethod
+    def infer_all(self) -> Sequence[TensorType[Attribute]]:
+        """The types of the results, from types, properties and attributes alone.
+
+        Raises VerifyException if they disagree.
+        """
+
+    @cached_by_form
+    def _inferred(self) -> Sequence[TensorType[Attribute]]:
+        return self.infer_all()
+
+    def verify_(self) -> None:
+        """Check that the results have the types that follow from operands and properties."""
+        inferred = self._inferred()
+        if len(inferred) != len(self.made):
+            raise VerifyException(f"{len(self.made)} results; need {len(inferred)}")
+        for i, (value, type_) in enumerate(zip(self.made, inferred, strict=True)):
+            if value.type != type_:
+                raise VerifyException(f"result type {value.type} of result {i}; need {type_}")

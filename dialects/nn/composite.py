@@ -22,6 +22,7 @@ from .base import (
     INTEGER,
     NUMBER,
     PureTensorOp,
+    TensorsOp,
     broadcast,
     element_of,
     flags,
@@ -81,7 +82,7 @@ class Parts:
         times: how often each name of a step has been used. The second one is called "index2".
     """
 
-    def __init__(self, whole: CompositeOp, builder: Builder, path: tuple[str, ...] = ()):
+    def __init__(self, whole: Operation, builder: Builder, path: tuple[str, ...] = ()):
         self.whole = whole
         self.builder = builder
         self.path = path
@@ -92,6 +93,11 @@ class Parts:
         """Insert an operation as a named step, and return its result."""
         self._insert(step, op)
         return op.result
+
+    def several(self, step: str, op: TensorsOp) -> Sequence[SSAValue]:
+        """Insert an operation with several results as a named step, and return them."""
+        self._insert(step, op)
+        return op.results
 
     def repeat(
         self, step: str, count: int, initial: Sequence[SSAValue], body: Iteration
@@ -120,8 +126,8 @@ class Parts:
         return self.cast("widen", value, wide_element(element_of(value)))
 
     def narrow(self, value: SSAValue) -> SSAValue:
-        """A value with the elements of the whole's result."""
-        return self.cast("narrow", value, element_of(self.whole.result))
+        """A value with the elements of the whole's first result."""
+        return self.cast("narrow", value, element_of(self.whole.results[0]))
 
 
 Iteration = Callable[[Parts, Sequence[SSAValue], SSAValue], Sequence[SSAValue]]

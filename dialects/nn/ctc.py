@@ -57,6 +57,37 @@ LEAST = -1e30
 """Less than the logarithm of any other chance, and finite."""
 
 
+def check_logs(logs: SSAValue, blank: int) -> tuple[int, int, int]:
+    """The numbers of frames, samples and classes of logarithms. Raises VerifyException for a type
+    that has none, and for a blank that is no class."""
+    element, shape = element_of(logs), shape_of(logs)
+    if not is_floating(numpy_dtype(element)):
+        raise Unmet(f"logs of {element}; need a floating-point type", "logs")
+    if len(shape) != 3 or not shape[0] or not shape[2]:
+        raise Unmet(
+            f"logs of shape {list(shape)}; need frames, samples and classes, and a frame and a "
+            "class at least",
+            "logs",
+        )
+    frames, samples, classes = shape
+    if not 0 <= blank < classes:
+        raise VerifyException(f"blank {blank} of {classes} classes; need 0..{classes - 1}")
+    return frames, samples, classes
+
+
+def check_integers(name: str, value: SSAValue, need: Sequence[int | str]) -> None:
+    """Raise VerifyException unless an operand has integers, and the axes that are needed.
+
+    Args:
+        need: one size per axis; a name stands for any.
+    """
+    element, shape = element_of(value), shape_of(value)
+    if not isinstance(element, IntegerType) or element.width.data < 8:
+        raise Unmet(f"{name} of {element}; need integers of 8 bits or more", name)
+    if len(shape) != len(need) or shape[0] != need[0]:
+        raise Unmet(f"{name} of shape {list(shape)}; need [{', '.join(map(str, need))}]", name)
+
+
 class _CtcOp(CompositeOp, ABC):
     """An operation on the alignments of frames with labels.
 
@@ -94,28 +125,11 @@ class _CtcOp(CompositeOp, ABC):
     def check(self) -> tuple[int, int, int]:
         """The numbers of frames, samples and classes. Raises VerifyException for what does not
         fit."""
-        if not is_floating(numpy_dtype(element_of(self.logs))):
-            raise Unmet(f"logs of {element_of(self.logs)}; need a floating-point type", "logs")
-        logs = shape_of(self.logs)
-        if len(logs) != 3 or not logs[0] or not logs[2]:
-            raise Unmet(
-                f"logs of shape {list(logs)}; need frames, samples and classes, and a frame and a "
-                "class at least",
-                "logs",
-            )
-        for name, rank in (("labels", 2), ("frames", 1), ("counts", 1)):
-            value: SSAValue = getattr(self, name)
-            element, shape = element_of(value), shape_of(value)
-            if not isinstance(element, IntegerType) or element.width.data < 8:
-                raise Unmet(f"{name} of {element}; need integers of 8 bits or more", name)
-            if len(shape) != rank or shape[0] != logs[1]:
-                need = [logs[1], "labels"][:rank]
-                listed = ", ".join(map(str, need))
-                raise Unmet(f"{name} of shape {list(shape)}; need [{listed}]", name)
-        if not 0 <= self.blank.value.data < logs[2]:
-            raise VerifyException(f"blank {self.blank.value.data} of {logs[2]} classes")
-        frames, samples, classes = logs
-        return frames, samples, classes
+        logs = check_logs(self.logs, self.blank.value.data)
+        check_integers("labels", self.labels, [logs[1], "labels"])
+        check_integers("frames", self.frames, [logs[1]])
+        check_integers("counts", self.counts, [logs[1]])
+        return logs
 
     @classmethod
     def sample(cls, wanted: Wanted) -> _CtcOp:
@@ -165,8 +179,8 @@ class _Alignments:
         most = shape_of(op.labels)[1]
         states = 2 * shape_of(labels)[1] + 1
         shape = (samples, states)
-        own = _checked(made, "frames", op.frames, frames)
-        last = made("last", ScaleOp(_checked(made, "counts", op.counts, most), 2))
+        own = checked(made, "frames", op.frames, frames)
+        last = made("last", ScaleOp(checked(made, "counts", op.counts, most), 2))
         n, s = dim("n", samples), dim("s", states)
         label = at(labels, n, (s - 1).exactly(2).outside("fill"), pad=blank)
         spread = made("spread", compute("identity", [label], [n, s]))
@@ -306,7 +320,7 @@ class _Alignments:
         return made("runs", GreaterOp(self.frames, number))
 
 
-def _checked(made: Parts, name: str, value: SSAValue, most: int) -> SSAValue:
+def checked(made: Parts, name: str, value: SSAValue, most: int) -> SSAValue:
     """Numbers [samples, 1] from 0 to the largest one that is allowed. A larger one is a fault of
     the run, as an index that a table does not have.
     """

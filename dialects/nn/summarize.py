@@ -8,17 +8,13 @@ from math import prod
 from typing import Unpack
 
 from xdsl.dialects.builtin import AnyFloat, StringAttr, TensorType, UnitAttr, i1, i32
-from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
-    traits_def,
-    var_result_def,
 )
-from xdsl.traits import Pure
 
 from ...ir.geometry.space import AccessMap, Dim, Position, Space
 from ...ir.unmet import need_one_of
@@ -30,8 +26,8 @@ from ..structured import Body, Structure, Structured
 from .base import (
     INTEGERS,
     MOST_POSITIONS,
-    NOT_YET,
     Shape,
+    TensorsOp,
     element_of,
     flags,
     integers,
@@ -46,7 +42,7 @@ from .windowed import Windowed, WindowLists, window_properties
 Types = tuple[TensorType[Attribute], ...]
 
 
-class CombiningOp(IRDLOperation, Structured, ABC):
+class CombiningOp(TensorsOp, Structured, ABC):
     """A reduction by a combiner that merges several values at once.
 
     Attributes:
@@ -56,28 +52,11 @@ class CombiningOp(IRDLOperation, Structured, ABC):
     """
 
     combiner = prop_def(StringAttr)
-    made = var_result_def(TensorType)
-    traits = traits_def(Pure())
 
     def __init__(self, operand: SSAValue, combiner: str, properties: Mapping[str, Attribute]):
         need_one_of("combiner", combiner, tuple(TUPLE_COMBINERS))
         count = len(TUPLE_COMBINERS[combiner].results)
-        super().__init__(
-            operands=[operand],
-            properties={"combiner": StringAttr(combiner), **properties},
-            result_types=[[NOT_YET] * count],
-        )
-        try:
-            for result, type_ in zip(self.made, self._inferred(), strict=True):
-                result._type = type_  # pyright: ignore[reportPrivateUsage]
-        except VerifyException:
-            self.drop_all_references()
-            raise
-
-    @property
-    def result(self) -> OpResult:
-        """The first result."""
-        return self.results[0]
+        super().__init__([operand], {"combiner": StringAttr(combiner), **properties}, count)
 
     @property
     def kind(self) -> Combiner:
@@ -88,10 +67,6 @@ class CombiningOp(IRDLOperation, Structured, ABC):
     @abstractmethod
     def result_shape(self) -> Shape:
         """The shape of every result. Raises VerifyException if properties do not fit."""
-
-    @cached_by_form
-    def _inferred(self) -> Types:
-        return self.infer_all()
 
     def infer_all(self) -> Types:
         """The types of the results, from types, properties and attributes alone.
@@ -107,15 +82,6 @@ class CombiningOp(IRDLOperation, Structured, ABC):
             raise VerifyException(f"{kind.name} of {element}; need floats")
         shape = self.result_shape()
         return tuple(tensor(shape, i32 if k == "index" else element) for k in kind.results)
-
-    def verify_(self) -> None:
-        """Check that the results have the types that follow from the operand and the properties."""
-        inferred = self._inferred()
-        if len(inferred) != len(self.made):
-            raise VerifyException(f"{len(self.made)} results; need {len(inferred)}")
-        for i, (value, type_) in enumerate(zip(self.made, inferred, strict=True)):
-            if value.type != type_:
-                raise VerifyException(f"result type {value.type} of result {i}; need {type_}")
 
     def _structure(
         self,

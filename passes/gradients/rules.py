@@ -498,6 +498,12 @@ def _ctc_loss_grad(
     raise NoGradient("is a gradient, of which none is known")
 
 
+def _ctc_beam(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    raise NoGradient("is a search; nn.ctc_loss of the labels that it finds has a gradient")
+
+
 RULES: dict[type[Operation], Rule] = {
     nn.ReshapeOp: _reshape,
     nn.TransposeOp: _transpose,
@@ -521,6 +527,7 @@ RULES: dict[type[Operation], Rule] = {
     nn.TriangularSolveOp: triangular_solve,
     nn.CtcLossOp: _ctc_loss,
     nn.CtcLossGradOp: _ctc_loss_grad,
+    nn.CtcBeamOp: _ctc_beam,
 }
 """Rules of operations whose gradient is a named operation, or does not follow from a space and a
 body.

@@ -172,7 +172,8 @@ def test_the_gradient_of_an_operator_is_the_limit_of_differences(cls: type[Opera
         try:
             check_gradient(module, inputs, rng)
         except InputError as error:
-            assert cls in (nn.BitCastOp, nn.CtcLossGradOp) or function == "bitcast"
+            without = nn.BitCastOp, nn.CtcLossGradOp, nn.CtcBeamOp
+            assert cls in without or function == "bitcast"
             assert str(error).startswith(f"{cls.name} at node ")
 
 

@@ -86,7 +86,7 @@ def test_bodies_yield_values_from_outside():
 def test_every_operator_is_generated_often():
     counts: Counter[str] = Counter()
     flow: Counter[str] = Counter()
-    for sketch in some(600):
+    for sketch in some(800):
         program = built(sketch)
         counts.update({op.name for op in program.module.walk()})
         flow.update({step.within for step in sketch.steps})
