@@ -29,6 +29,7 @@ from .files import stored, weights_beside
 from .ops_elementwise import ELEMENTWISE
 from .ops_layers import LAYERS
 from .ops_outputs import LABELLED, OUTPUTS
+from .ops_sequences import AXES, SEQUENCES
 from .ops_shapes import SHAPES
 from .symbol import VARIABLE, Symbol, SymbolNode, read_symbol
 from .symbol_node import F32, Importer, MxNode, Scope, Variable
@@ -37,6 +38,7 @@ SECTIONS: Mapping[str, Mapping[str, Importer]] = {
     "layers": LAYERS,
     "elementwise": ELEMENTWISE,
     "moves and merges": SHAPES,
+    "sequences": SEQUENCES,
     "outputs": OUTPUTS,
 }
 """The importers of operators by kind, as the reference lists them."""
@@ -53,6 +55,7 @@ WEIGHTS: Mapping[str, tuple[int, ...]] = {
     "InstanceNorm": (1, 2),
     "Embedding": (1,),
     "LeakyReLU": (1,),
+    "RNN": (1,),
 }
 """The operands of operators that are weights, also if no file has their elements."""
 
@@ -171,7 +174,9 @@ class _Import:
                 if any(n < -1 for n in sizes):
                     raise scope.wrong(name, "need sizes of 0 or more")
                 return tuple("" if n in (0, -1) else n for n in sizes)
-        for reader, _ in self.readers.get(index, ()):
+        for reader, place in self.readers.get(index, ()):
+            if place in AXES.get(reader.operator, {}):
+                return ("",) * AXES[reader.operator][place]
             if reader.operator in SPATIAL and "kernel" in reader.attributes:
                 of_reader = MxNode(reader, reader.name, self.scope)
                 free: list[int | str] = [""] * (len(of_reader.integers("kernel")) + 2)

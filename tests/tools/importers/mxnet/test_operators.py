@@ -1,6 +1,8 @@
 """Each operator computes what it computes in MXNet, after formulas in NumPy."""
 
+import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -359,3 +361,123 @@ def test_layer_and_instance_norms(tmp_path: Path):
         weights={"arg:g": scale[:3], "arg:b": bias[:3]},
     )
     agree(found, (X - mean) / deviation * scale[:3, None] + bias[:3, None])
+
+
+# Sequences
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def stepped(mode: str, x: Array, held: list[Array], wx: Array, wh: Array, bx: Array, bh: Array):
+    """The states after a step, by MXNet's formulas; gates are i f c o, and r z o."""
+    own, old = x @ wx.T + bx, held[0] @ wh.T + bh
+    if mode == "lstm":
+        i, f, c, o = np.split(own + old, 4, -1)
+        cell = sigmoid(f) * held[1] + sigmoid(i) * np.tanh(c)
+        return [sigmoid(o) * np.tanh(cell), cell]
+    if mode == "gru":
+        (rx, zx, ox), (rh, zh, oh) = np.split(own, 3, -1), np.split(old, 3, -1)
+        z, new = sigmoid(zx + zh), np.tanh(ox + sigmoid(rx + rh) * oh)
+        return [(1 - z) * new + z * held[0]]
+    return [np.tanh(own + old) if mode == "rnn_tanh" else np.maximum(own + old, 0)]
+
+
+GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
+@pytest.mark.parametrize(("layers", "ways"), [(1, 1), (2, 2)])
+@pytest.mark.parametrize("mode", GATES)
+def test_recurrent_layers_hold_all_weights_in_one_vector(
+    tmp_path: Path, mode: str, layers: int, ways: int
+):
+    steps, samples, inputs, size = 4, 2, 3, 5
+    x, width = floats(steps, samples, inputs), GATES[mode] * size
+    begin = [floats(layers * ways, samples, size, seed=s) for s in range(1, 3)][: 1 + (width == 20)]
+    terms = [n for k in range(layers) for n in [inputs if k == 0 else ways * size] * ways]
+    matrices = [floats(width, n, seed=n + i) / 2 for i, t in enumerate(terms) for n in (t, size)]
+    biases = [floats(width, seed=40 + i) for i in range(len(matrices))]
+    packed = np.concatenate([each.reshape(-1) for each in (*matrices, *biases)])
+    row, ends = x, [[] for _ in begin]
+    for layer in range(layers):
+        made = []
+        for way in range(ways):
+            k = layer * ways + way
+            held, rows, own = [each[k] for each in begin], [], slice(2 * k, 2 * k + 2)
+            for each in row[::-1] if way else row:
+                held = stepped(mode, each, held, *matrices[own], *biases[own])
+                rows.append(held[0])
+            made.append(np.stack(rows[::-1] if way else rows))
+            for end, value in zip(ends, held, strict=True):
+                end.append(value)
+        row = np.concatenate(made, -1)
+    attributes = {"mode": mode, "state_size": size, "num_layers": layers, "state_outputs": True}
+    names = ["x", "w", "h", "c"][: 2 + len(begin)]
+    given = dict(zip(("x", "h", "c"), (x, *begin), strict=False))
+    node: Node = ("RNN", "y", names, attributes | {"bidirectional": ways == 2, "p": 0.3})
+    path = tmp_path / "net-symbol.json"
+    variables: list[Node] = [("null", n, (), {"__shape__": v.shape}) for n, v in given.items()]
+    text = symbol_text([*variables, node], ["y"])
+    tree = json.loads(text)
+    (head,) = tree["heads"]
+    tree["heads"] = [[head[0], k, 0] for k in range(1 + len(begin))]
+    path.write_text(json.dumps(tree))
+    (tmp_path / "net-0001.params").write_bytes(params_bytes({"arg:w": packed}))
+    module = read_mxnet(path, Reading(AbeleContext(), str(path)))
+    found = list(run_reference(module, given).outputs.values())
+    for one_, other in zip(found, [row, *map(np.stack, ends)], strict=True):
+        agree(one_, other)
+
+
+def likeliest(logs: Array, labels: list[int], blank: int) -> float:
+    """-log of the chance of all alignments of frames [frames, classes] with labels."""
+    total = 0.0
+    for path in product(range(logs.shape[1]), repeat=len(logs)):
+        runs = [c for i, c in enumerate(path) if i == 0 or path[i - 1] != c]
+        if [c for c in runs if c != blank] == labels:
+            total += np.exp(sum(logs[t, c] for t, c in enumerate(path)))
+    return -np.log(total)
+
+
+@pytest.mark.parametrize("name", ["ctc_loss", "_contrib_CTCLoss"])
+@pytest.mark.parametrize("blank", ["first", "last"])
+def test_the_loss_of_labels_without_an_alignment(tmp_path: Path, name: str, blank: str):
+    x = floats(4, 3, 3)
+    logs = x - np.log(np.exp(x).sum(2, keepdims=True))
+    shift, none = (1, 0) if blank == "first" else (0, 2)
+    rows = [[0, 1], [1], []]
+    said = [[c + shift for c in row] for row in rows]
+    labels = np.full((3, 3), 0 if shift else -1, np.float32)
+    for row, own in zip(labels, said, strict=True):
+        row[: len(own)] = own
+    # What follows the first padding does not count.
+    labels[2, 1] = 1
+    found = one(tmp_path, name, {"blank_label": blank}, x, labels)
+    agree(found, [likeliest(logs[:, n], own, none) for n, own in enumerate(said)])
+    frames, counts = np.array([4, 3, 2], np.float32), np.array([1, 1, 0], np.float32)
+    given = {"blank_label": blank, "use_data_lengths": True, "use_label_lengths": True}
+    found = one(tmp_path, name, given, x, labels, frames, counts)
+    short = [(4, said[0][:1]), (3, said[1]), (2, [])]
+    agree(found, [likeliest(logs[:n, i], own, none) for i, (n, own) in enumerate(short)])
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "message"),
+    [
+        ("RNN", {"mode": "lstm"}, "attribute state_size is missing"),
+        ("RNN", {"mode": "qrnn", "state_size": 2, "num_layers": 1}, "need one of lstm, gru"),
+        (
+            "RNN",
+            {"mode": "gru", "state_size": 2, "num_layers": 1, "projection_size": 1},
+            "projection_size",
+        ),
+        ("ctc_loss", {"use_data_lengths": True}, "2 operands; need 3"),
+        ("ctc_loss", {"blank_label": "middle"}, "need one of first, last"),
+    ],
+)
+def test_sequences_that_do_not_fit_are_refused(
+    tmp_path: Path, name: str, attributes: dict[str, Any], message: str
+):
+    with pytest.raises(InputError, match=message):
+        one(tmp_path, name, attributes, floats(4, 3, 3), floats(3, 2))
