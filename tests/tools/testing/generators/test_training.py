@@ -22,6 +22,7 @@ from abele.tools.testing.generators.training import NUMBERS, is_step, losses_of
 from abele.tools.testing.oracle.whole_tensors import run_on_whole_tensors
 from abele.tools.testing.search.aim import Aim
 from abele.tools.testing.search.draw import STEPS, generated
+from abele.tools.testing.search.judge import disagreement
 
 
 def built(number: int) -> Program:
@@ -107,11 +108,15 @@ def test_a_strategy_may_give_steps_alone(program: Program):
 
 @pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
 def test_steps_of_lower_levels_compute_the_same_as_their_origins(level: str):
-    for program in steps(9):
+    compared = 0
+    for program in steps(12):
         lower = at_level(program, level)
         if lower is not None:
             assert lower.level.name == level
-            assert difference(expected(program), run(lower)) is None
+            outcome = expected(program)
+            assert disagreement(outcome, lower) is None
+            compared += outcome.fault is None and not outcome.dead_fault
+    assert compared >= 3
 
 
 @pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
