@@ -93,8 +93,8 @@ class _CtcOp(CompositeOp, ABC):
 
     Attributes:
         logs: the logarithms of the chances of all classes, [frames, samples, classes] of floats.
-        labels: the classes of each sample, [samples, labels] of integers, which count from the last
-            class if they are negative. What is beyond the number of a sample's labels is not read.
+        labels: the classes of each sample, [samples, labels] of integers. What is beyond the number
+            of a sample's labels is not read.
         frames: how many frames each sample has, [samples] of integers from 0 to the number of all.
             Negative ones count down from all: -1 stands for all, and -2 for one fewer.
         counts: how many labels each sample has, in the same way.
@@ -182,11 +182,12 @@ class _Alignments:
         own = checked(made, "frames", op.frames, frames)
         last = made("last", ScaleOp(checked(made, "counts", op.counts, most), 2))
         n, s = dim("n", samples), dim("s", states)
+        none = made("blank", ConstantOp(np.array(blank, np.int32)))
+        labels = _labels(made, labels, last, none, op.check()[2])
         label = at(labels, n, (s - 1).exactly(2).outside("fill"), pad=blank)
         spread = made("spread", compute("identity", [label], [n, s]))
         state = made("state", IotaOp(tensor(shape, i32), [0, 1]))
         beyond = made("beyond", GreaterOp(state, last))
-        none = made("blank", ConstantOp(np.array(blank, np.int32)))
         classes = made("classes", SelectOp(beyond, none, spread))
         before = made("before", PadOp(classes, [0, 2], [0, -2], value=blank))
         same = made("same_column", ReshapeOp(made("same", EqualOp(classes, before)), (*shape, 1)))
@@ -320,6 +321,28 @@ class _Alignments:
         return made("runs", GreaterOp(self.frames, number))
 
 
+def _labels(
+    made: Parts, labels: SSAValue, last: SSAValue, blank: SSAValue, classes: int
+) -> SSAValue:
+    """Labels, of which one that is negative, the blank or no class is a fault of the run, as an
+    index that a table does not have. A label that is not read becomes the blank.
+
+    Args:
+        last: twice the number of labels, [samples, 1].
+    """
+    shape = shape_of(labels)
+    place = made("twice_place", IotaOp(tensor(shape, i32), [0, 2]))
+    read = made("read", LessOp(place, last))
+    zero, away = (made("number", ConstantOp(np.array(n, np.int32))) for n in (0, classes))
+    negative = made("negative", LessOp(labels, zero))
+    wrong = made("wrong", LogicalOrOp(negative, made("is_blank", EqualOp(labels, blank))))
+    index = made("index", SelectOp(wrong, away, labels))
+    known = made("known", IotaOp(tensor((classes,), i32), [1]))
+    return made(
+        "labels_but_not_blank", GatherOp(known, made("of", SelectOp(read, index, blank)), 0)
+    )
+
+
 def checked(made: Parts, name: str, value: SSAValue, most: int) -> SSAValue:
     """Numbers [samples, 1] from 0 to the largest one that is allowed. A larger one is a fault of
     the run, as an index that a table does not have.
@@ -336,8 +359,10 @@ class CtcLossOp(_CtcOp):
     Example: %4 = nn.ctc_loss %0, %1, %2, %3 blank 0 : (tensor<9x2x5xf32>, tensor<2x3xi32>,
     tensor<2xi32>, tensor<2xi32>) -> tensor<2xf32>
 
-    The loss is infinite if a sample has too few frames for its labels. A label that is no class,
-    and a number of frames or labels that is out of range, is a fault of the run.
+    The loss is infinite if a sample has too few frames for its labels. A number of frames or labels
+    that is out of range is a fault of the run. So is a label that is no class: the fault names it
+    and its place, [sample, label]. A negative label and the blank are no labels either; the fault
+    names the number of classes in their place.
     """
 
     name = "nn.ctc_loss"

@@ -176,7 +176,7 @@ def _rows_of_labels(shape: Sequence[int], settings: Settings) -> Tensor:
             f"the loss reads an output of shape {list(shape)}; need samples, frames and classes"
         )
     if not 0 <= settings.blank < shape[2]:
-        raise InputError(f"blank {settings.blank} of {shape[2]} classes")
+        raise InputError(f"blank {settings.blank} of {shape[2]} classes; need 0..{shape[2] - 1}")
     return nn.tensor((shape[0], settings.labels or shape[1]), i32)
 
 
@@ -186,10 +186,11 @@ def _ctc(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) 
     A mean divides the loss of each sample by the number of its labels first, as PyTorch does.
     """
     logs = emit(nn.TransposeOp(emit(nn.LogSoftmaxOp(output, 2)), [1, 0, 2]))
-    zero, one, every = (emit(nn.ConstantOp(Blob(np.array(n, np.int32)))) for n in (0, 1, -1))
-    known = emit(nn.CastOp(emit(nn.GreaterEqualOp(target, zero)), i32))
+    one, minus = (emit(nn.ConstantOp(Blob(np.array(n, np.int32)))) for n in (1, -1))
+    said = emit(nn.LogicalNotOp(emit(nn.EqualOp(target, minus))))
+    known = emit(nn.CastOp(said, i32))
     counts = emit(nn.ReduceOp(known, "sum", [1]))
-    frames = emit.expanded(every, nn.shape_of(counts))
+    frames = emit.expanded(minus, nn.shape_of(counts))
     values = emit(nn.CtcLossOp(logs, target, frames, counts, blank=settings.blank))
     parts = emit(nn.CastOp(emit(nn.MaxOp(counts, one)), nn.element_of(values)))
     return Losses(values, parts=parts)

@@ -796,6 +796,16 @@ def test_a_loss_contains_a_softmax_along_its_own_classes_only(loss: str):
     assert runs[other] != runs[0]
 
 
+@pytest.mark.parametrize(
+    ("row", "place"), [([1, -1, 0, -1], 1), ([-2, -1, -1, -1], 0), ([1, 3, -1, -1], 1)]
+)
+def test_a_row_of_labels_has_only_minus_one_after_them_and_no_blank(row: list[int], place: int):
+    module = training(spoken(), loss="ctc", blank=3, labels=4)
+    target = np.array([row, [2, -1, -1, -1]], np.int32)
+    with pytest.raises(IndexFault, match=rf"labels_but_not_blank: index 4 at \[0, {place}\]"):
+        run_reference(module, {"x": SPOKEN, "target": target})
+
+
 def test_a_sample_with_too_few_frames_has_an_infinite_loss_and_no_gradient():
     module = training(spoken(), loss="ctc", blank=3, reduction="none")
     labels = np.array([[1, 1, 1, -1], [2, -1, -1, -1]], np.int32)

@@ -87,9 +87,10 @@ def test_losses_are_those_of_pytorch():
 
 def test_labels_beyond_their_number_are_not_read():
     logs, labels, frames, counts = case(0)
-    other = np.where(np.arange(LABELS) < counts[:, None], labels, 99)
     wanted = result(nn.CtcLossOp, logs, labels, frames, counts)
-    np.testing.assert_array_equal(result(nn.CtcLossOp, logs, other, frames, counts), wanted)
+    for none in (99, -1, 0):
+        other = np.where(np.arange(LABELS) < counts[:, None], labels, none)
+        np.testing.assert_array_equal(result(nn.CtcLossOp, logs, other, frames, counts), wanted)
 
 
 def test_minus_one_stands_for_all_frames_and_labels():
@@ -115,7 +116,10 @@ def test_narrower_losses_are_computed_in_f32_at_least(element):
     [
         ({"frames": 5}, r"index 5 .*5"),
         ({"counts": 3}, r"index 3 .*3"),
-        ({"labels": 3}, r"index 3 .*3"),
+        ({"labels": 3}, r"labels_but_not_blank: index 3 at \[0, 0\] of an axis of 3"),
+        ({"labels": 7}, r"labels_but_not_blank: index 7 at \[0, 0\] of an axis of 3"),
+        ({"labels": -1}, r"labels_but_not_blank: index 3 at \[0, 0\] of an axis of 3"),
+        ({"labels": 0}, r"labels_but_not_blank: index 3 at \[0, 0\] of an axis of 3"),
     ],
 )
 def test_a_number_that_is_out_of_range_is_a_fault_of_the_run(change, message: str):

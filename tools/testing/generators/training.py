@@ -224,9 +224,10 @@ def _inputs(
             labels = np.random.default_rng(seed).integers(least, classes.value.data, each.shape)
             new = labels.astype(each.dtype)
         elif old is None and is_ctc and each.dtype == np.int32:
-            # Of labels, -1 stands for none.
+            # Class 0 is the blank, and -1 follows the labels.
             seed = random.randrange(1 << 30)
-            new = np.random.default_rng(seed).integers(-1, 2, each.shape, np.int32)
+            said = np.random.default_rng(seed).integers(0, 2, each.shape, np.int32)
+            new = np.sort(2 * said - 1, -1)[..., ::-1].copy()
         elif old is not None and old.shape == each.shape:
             new = old
         elif old is not None and old.dtype.kind in "iub":
