@@ -24,6 +24,8 @@ def _group_query_attention(node: Node) -> Results:
     cache.
 
     seqlens_k is the number of keys of each sequence, minus 1. All tokens of a first prompt are new.
+    A cache that has room for the new rows, or whose total_sequence_length is not known at import,
+    keeps its size: the new rows replace some of it.
     """
     for operand, what in REFUSED_OPERANDS.items():
         if node.has(operand):
@@ -38,15 +40,13 @@ def _group_query_attention(node: Node) -> Results:
     batch, _, tokens, size = nn.shape_of(query)
     if node.has(3) != node.has(4):
         raise node.bad("one of past_key and past_value; need both or none")
-    (total,) = node.array_integers(6, "total_sequence_length")
     old = node.shape(3)[2] if node.has(3) else 0
-    if not tokens <= total <= old + tokens:
-        raise node.bad(f"total_sequence_length {total} of {tokens} tokens and {old} in the cache")
+    total = _total(node, tokens, old)
     before = _tokens_before(node, batch, tokens, total)
     if node.flag("do_rotary"):
         positions = _positions(node, before, batch, tokens)
         query, key = (_turned(node, each, positions) for each in (query, key))
-    keys = max(total, old)
+    keys = old if total is None else max(total, old)
     key = _extended(node, 3, key, before, old, keys)
     value = _extended(node, 4, value, before, old, keys)
     scale = node.number("scale", 0.0) or 1.0 / sqrt(size)
@@ -75,7 +75,23 @@ def _parts(node: Node, heads: int, few: int) -> list[SSAValue]:
     return parts
 
 
-def _tokens_before(node: Node, batch: int, tokens: int, total: int) -> SSAValue | Array:
+def _total(node: Node, tokens: int, old: int) -> int | None:
+    """total_sequence_length, the keys of the longest sequence; None if it depends on inputs."""
+    if not old:
+        # Without a cache, all keys are new.
+        total = tokens
+        if node.graph.known(node.value(6)) is not None:
+            (total,) = node.array_integers(6, "total_sequence_length")
+    elif node.graph.known(node.value(6)) is None:
+        return None
+    else:
+        (total,) = node.array_integers(6, "total_sequence_length")
+    if not tokens <= total <= old + tokens:
+        raise node.bad(f"total_sequence_length {total} of {tokens} tokens and {old} in the cache")
+    return total
+
+
+def _tokens_before(node: Node, batch: int, tokens: int, total: int | None) -> SSAValue | Array:
     """The number of tokens of each sequence in the cache, [batch]: an array if known at import."""
     if total == tokens:
         return np.zeros(batch, np.int32)
@@ -83,10 +99,16 @@ def _tokens_before(node: Node, batch: int, tokens: int, total: int) -> SSAValue 
     if np.prod(nn.shape_of(lengths)) != batch:
         raise node.bad(f"seqlens_k of {list(nn.shape_of(lengths))}; need {[batch]}")
     array = node.graph.known(node.value(5))
-    if array is not None:
+    if array is not None and total is not None:
         return array.reshape(batch) + 1 - tokens
     lengths = node.reshape(lengths, (batch,))
-    return node.add(nn.AddOp(lengths, node.constant(1 - tokens, lengths)))
+    before = node.add(nn.AddOp(lengths, node.constant(1 - tokens, lengths)))
+    if total is not None or tokens == 1:
+        return before
+    # The tokens of a first prompt are all new, also those after the end of a shorter sequence.
+    given = node.reshape(node[6], (1,))
+    is_first = node.add(nn.EqualOp(given, node.constant(tokens, given)))
+    return node.add(nn.SelectOp(is_first, node.constant(0, before), before))
 
 
 def _emitted(node: Node, value: SSAValue | Array) -> SSAValue:
@@ -120,9 +142,11 @@ def _turned(node: Node, value: SSAValue, positions: SSAValue) -> SSAValue:
 def _extended(
     node: Node, operand: int, new: SSAValue, before: SSAValue | Array, old: int, keys: int
 ) -> SSAValue:
-    """A cache with new rows appended to those of each sequence. Later rows are undefined."""
+    """A cache with new rows after those of each sequence. Later rows are undefined."""
     if not old:
         return new
+    if keys == old:
+        return _replaced(node, operand, new, before)
     batch, few, tokens, size = nn.shape_of(new)
     table = node.add(nn.ConcatOp([node[operand], new], 2))
     if not isinstance(before, SSAValue):
@@ -142,6 +166,18 @@ def _extended(
     source = node.reshape(source, (batch, 1, keys, 1))
     whole = node.add(nn.ExpandOp(source, (batch, few, keys, size)))
     return node.add(nn.GatherAlongOp(table, whole, 2))
+
+
+def _replaced(node: Node, operand: int, new: SSAValue, before: SSAValue | Array) -> SSAValue:
+    """A cache in which new rows replace those that follow the rows of each sequence.
+
+    Rows beyond the end of the cache are a fault.
+    """
+    batch, _, tokens, _ = nn.shape_of(new)
+    first = node.reshape(_emitted(node, before), (batch, 1, 1, 1))
+    steps = node.counted(tokens, numpy_dtype(nn.element_of(first))).reshape(1, 1, tokens, 1)
+    places = node.add(nn.AddOp(first, node.emitted(steps))) if tokens > 1 else first
+    return node.add(nn.UpdateOp(new, places, node[operand], "last", 2))
 
 
 def _causal(
