@@ -410,6 +410,24 @@ class Blocks:
     )
 
 
+PACKED = "counted in instructions, published for no codelet"
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Integers of few bits that share bytes, taken apart and multiplied on the vector unit."""
+
+    supervisor_cycles: int = fact(30, ASSUMED, "as for sparse products")
+    worker_cycles: int = fact(16, ASSUMED, "as for dot products (horizontal MAC)")
+    row_cycles: int = fact(10, ASSUMED, PACKED + ", per row: adds up four sums, stores the result")
+    block_cycles: int = fact(6, ASSUMED, PACKED + ", per block: its scale and zero point")
+    scale_cycles: int = fact(2, ASSUMED, PACKED + ", per block and vector: its sums, scaled")
+    word_cycles: int = fact(2, ASSUMED, PACKED + ", per 8 bytes: moves bytes to places of 16 bits")
+    group_cycles: int = fact(2, ASSUMED, PACKED + ", per four integers: an or, a subtraction")
+    mask_cycles: int = fact(1, ASSUMED, PACKED + ", per four integers of less than a byte: an and")
+    widen_cycles: int = fact(2, ASSUMED, PACKED + ", per four integers: as float32")
+
+
 @dataclass(frozen=True)
 class Copy:
     """Copies inside a tile."""

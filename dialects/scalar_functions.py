@@ -92,6 +92,7 @@ class Mathematics:
             `positive` has no bound there unless its interval is positive.
         poles: the operands for which an interval that contains 0 makes the result unbounded.
         positive: the operands that must be positive for ends_decide to hold.
+        by_bits: the operands whose bits are read: with an error in one, nothing is known.
         meets: whether the result jumps where two operands are equal, which no end point shows.
         selects: whether the first operand only chooses which of the others is the result.
         carries_identity_of: the combiners whose identity the function maps to itself. Of several
@@ -132,6 +133,7 @@ class Mathematics:
     chain: tuple[int, ...] = ()
     poles: tuple[int, ...] = ()
     positive: tuple[int, ...] = ()
+    by_bits: tuple[int, ...] = ()
     meets: bool = False
     selects: bool = False
     carries_identity_of: tuple[str, ...] = ()
@@ -151,6 +153,7 @@ class Mathematics:
             ("chain", self.chain),
             ("poles", self.poles),
             ("positive", self.positive),
+            ("by_bits", self.by_bits),
         ):
             if not set(operands) <= set(range(self.arity)):
                 raise ValueError(
@@ -728,6 +731,17 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         )
         for name in ("to_code", "from_code")
     ),
+    # A number times an integer of a byte: the bits of the second operand from the fifth one on, as
+    # many as the parameter says, minus the fourth operand, times the third.
+    Mathematics(
+        "packed_mul",
+        5,
+        parameters=1,
+        ends_decide=True,
+        by_bits=(1, 4),
+        whole=True,
+        samples=((4.0,), (8.0,), (2.0,)),
+    ),
 )
 """The functions that a body may name, users' included, by name."""
 
@@ -737,6 +751,9 @@ PRODUCTS = ("mul", "scaled_mul")
 
 SCALED = "scaled_mul"
 """The function of products of 8-bit floats: a * b times a constant power of two."""
+
+PACKED = "packed_mul"
+"""The function of products with integers that share a byte."""
 
 TO_NEAREST = "to_nearest"
 """The function that rounds to nearest."""

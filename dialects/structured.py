@@ -25,6 +25,7 @@ from .combiners import MEMBERS, TUPLE_COMBINERS, Combiner, MemberKind
 from .scalar_functions import (
     COMBINERS,
     FUNCTIONS,
+    PACKED,
     PRODUCTS,
     SCALED,
     STOCHASTIC,
@@ -355,6 +356,11 @@ class Body:
     def is_scaled_product(self) -> bool:
         """Whether the body sums products of 8-bit floats, which units add up in float16."""
         return self.is_product and self.function == SCALED
+
+    @property
+    def is_packed_product(self) -> bool:
+        """Whether the body sums products with integers that share a byte."""
+        return self.function == PACKED and self.combiner == "sum"
 
     @property
     def product_factor(self) -> float:

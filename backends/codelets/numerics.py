@@ -26,6 +26,7 @@ from .drawing import Generators, drawing_cells
 from .elementwise import elementwise
 from .indices import HeldIndices, check_indices
 from .lookup import begin, lookup
+from .packed_product import packed_product
 from .reduction import reduction
 from .related_product import related_product
 from .stamps import Stamp
@@ -35,6 +36,7 @@ from .whole import whole
 Kind = Literal[
     "elementwise",
     "contraction",
+    "packed_product",
     "reduction",
     "lookup",
     "related_product",
@@ -64,6 +66,7 @@ class Placed:
 CODELETS: dict[Kind, Codelet] = {
     "elementwise": elementwise,
     "contraction": contraction,
+    "packed_product": packed_product,
     "reduction": reduction,
     "lookup": lookup,
     "related_product": related_product,
@@ -88,6 +91,8 @@ def kind_of(body: Body, relations: int = 0) -> Kind:
         return "combined"
     if body.combiner is None:
         return "elementwise"
+    if body.is_packed_product:
+        return "packed_product"
     return "contraction" if body.is_product else "reduction"
 
 

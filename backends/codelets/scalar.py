@@ -7,7 +7,7 @@ raise nor warn: they give infinities, NaN or wrapped integers, as on the machine
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from ...dialects.scalar_functions import (
 from ...ir.support.errors import InputError
 from ...ir.support.number_kinds import is_floating, whole_limits
 from ...ir.support.user_entries import add_entry
+from .calls import BYTE
 from .conversion import (
     BOOL,
     FLOAT32,
@@ -37,6 +38,7 @@ from .conversion import (
     compute_dtype,
     convert_into,
     converted,
+    float_limits,
     storage_dtype,
 )
 from .erf import erf
@@ -484,6 +486,46 @@ def _on_bits(ufunc: np.ufunc) -> Kernel:
     return kernel
 
 
+def _packed_mul(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """A number times an integer that is taken out of a byte; floats are computed in float64."""
+    number, *packed = arrays
+    wide = FLOAT64 if is_floating(dtype) else dtype
+    unpacked = np.empty(np.broadcast_shapes(*(a.shape for a in packed)), wide)
+    unpack_into(int(parameters[0]), packed, unpacked)
+    np.multiply(number, unpacked, out=out, dtype=wide, casting="unsafe")
+
+
+def unpack_into(bits: int, arrays: Sequence[Array], out: Array) -> None:
+    """Write the numbers that packed integers stand for, computed in the dtype of `out`.
+
+    Args:
+        bits: the width of an integer.
+        arrays: bytes, scales, zero points, and the lowest bit of each integer. They broadcast
+            together.
+    """
+    packed, scale, zero, shift = arrays
+    if packed.dtype != BYTE or shift.dtype != BYTE:
+        # The oracle reads all operands as one type.
+        width = INT64 if is_floating(out.dtype) else out.dtype
+        packed, shift = converted(packed, width), converted(shift, width)
+    mask = np.array((1 << min(max(bits, 0), 8)) - 1).astype(packed.dtype)
+    whole = packed >> shift & mask
+    with np.errstate(all="ignore"):
+        np.subtract(whole, zero, out=out, dtype=out.dtype, casting="unsafe")
+        np.multiply(out, scale, out=out, dtype=out.dtype, casting="unsafe")
+
+
+def _of_packed(parameters: Parameters, arrays: Arrays, result: Doubles) -> Doubles:
+    """What is lost where the integer times the scale leaves the range of float32."""
+    number, *packed = arrays
+    unpacked = np.empty(np.broadcast_shapes(*(a.shape for a in packed)), np.float64)
+    unpack_into(int(parameters[0]), packed, unpacked)
+    known = float_limits(FLOAT32)
+    lost = np.abs(number) * (known.smallest_normal / known.roundoff)
+    is_far = np.abs(unpacked) > known.largest / 2
+    return np.where(is_far & np.isfinite(unpacked), np.inf, lost + 0 * result)
+
+
 def _random_bits(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
     """The first word of Philox for an element's index and a step, keyed by a seed and a key."""
     index, step, seed = (converted(a, INT64) for a in arrays)
@@ -899,6 +941,8 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     ),
     _function("to_code", to_code, sensitivity=unless_whole, priced_as=_CODES),
     _function("from_code", from_code, ulps=1, priced_as=_CODES),
+    # The difference, its product with the scale, and the product with the number are rounded.
+    _function("packed_mul", _packed_mul, ulps=3, steps=2, sensitivity=_of_packed, priced_as="mul"),
 )
 """The numerics and prices of all functions of FUNCTIONS, by name."""
 

@@ -185,6 +185,11 @@ def _term_points(cells: Cells) -> list[Index] | None:
     return terms(cells, groups) if is_listed else None
 
 
+def _no_points(cells: Cells) -> None:
+    """No points: the integers of a packed product are taken apart before anything is merged."""
+    del cells
+
+
 _COMPILED: Mapping[Kind, Codelet] = {
     "contraction": host_contraction,
     "lookup": host_lookup,
@@ -195,6 +200,7 @@ _COMPILED: Mapping[Kind, Codelet] = {
 POINTS: Mapping[Kind, Callable[[Cells], list[Index] | None]] = {
     "elementwise": _element_points,
     "contraction": _term_points,
+    "packed_product": _no_points,
     "reduction": _walked_points,
 }
 """The points at which operands are merged one by one, in order; None if they are not."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from ...dialects.combiners import MEMBERS
 from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.grid import Cut
+from ...ir.geometry.space import AccessMap, AxisMap
 from ...ir.support.arrays import Integers
 from ...ir.support.number_kinds import is_floating
 from ..codelets.combiners import NUMERICS
@@ -27,6 +29,7 @@ from . import cost
 from .block_products import block_product_cycles
 from .contractions.contraction import Contraction
 from .contractions.methods import contraction_cycles, methods_of
+from .packed_products import packed_product_cycles
 from .whole_numbers import divided_up
 from .workload import Workload, partials_dtype, roles
 
@@ -136,6 +139,8 @@ def _turn_cycles(
         return _along_cycles(work, shares, threads), np.full(len(shares), "")
     if body.member_kinds:
         return _combining_cycles(work, shares, threads), np.full(len(shares), "")
+    if body.is_packed_product:
+        return _packed_product_cycles(work, shares, threads), np.full(len(shares), "")
     if work.roles is not None:
         known = tuple(methods_of(target))
         if method not in ("", *known):
@@ -237,6 +242,39 @@ def _related_product_cycles(work: Workload, shares: Integers, threads: Integers)
     outputs = elements(shares, space.of_kind("parallel")) * threads
     filled = cost.fill_cycles(outputs * work.result.itemsize, work.target)
     return cycles + missed * work.target.lookup.missed_cycles + filled
+
+
+def _packed_product_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
+    """The cycles of a sum of products with integers that share bytes."""
+    space = work.structure.space
+    value, packed, scales, *_ = (access.dims() for access in space.operands)
+    merged = frozenset(space.of_kind("reduction"))
+    plain = Workload(_unpacked(work.structure), work.operand, work.result, work.target)
+
+    def size(dims: Iterable[int]) -> Integers:
+        return elements(shares, tuple(sorted(dims)))
+
+    each = {d for d in packed & merged if d not in scales}
+    return packed_product_cycles(
+        size(packed - merged) * threads,
+        size(packed & merged - each),
+        size(each),
+        size(value - merged),
+        int(work.structure.body.parameters[0]),
+        work.operand.name,
+        contraction_prices(plain, shares, threads).min(axis=0),
+        work.target,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _unpacked(structure: Structure) -> Structure:
+    """The sum of products with a matrix whose integers are elements of their own."""
+    space = structure.space
+    dims = sorted({d for access in space.operands[1:] for d in access.dims()})
+    matrix = AccessMap(tuple(AxisMap(space.dims[d].size, ((d, 1),)) for d in dims))
+    operands = (space.operands[0], matrix)
+    return Structure(replace(space, operands=operands), Body("mul", "sum"))
 
 
 def _along_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:

@@ -353,7 +353,8 @@ def _operand_deviation(
         return _deviation_along(own, operands[0], errors[0])
     if space.relations:
         return _deviation_of_lookup(own, operands[body.function_arity :], errors)
-    if not FUNCTIONS[body.function].bounds_intervals:
+    known = FUNCTIONS[body.function]
+    if not known.bounds_intervals or any(errors[i].any() for i in known.by_bits):
         return np.full(shape, np.inf)
     if any(is_whole(a.dtype) and not (np.abs(_wide(a)) < LARGEST_EXACT).all() for a in operands):
         return np.full(shape, np.inf)

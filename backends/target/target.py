@@ -42,6 +42,7 @@ from ..facts import (
     Measuring,
     Memory,
     Outer,
+    Packed,
     Reduction,
     Remote,
     Rounding,
@@ -114,6 +115,7 @@ class Target:
     lookup: Lookup = field(default=Lookup())
     sorting: Sorting = field(default=Sorting())
     blocks: Blocks = field(default=Blocks())
+    packed: Packed = field(default=Packed())
     copy: Copy = field(default=Copy())
     rounding: Rounding = field(default=Rounding())
     host: Host = field(default=Host())

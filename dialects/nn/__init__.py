@@ -61,6 +61,7 @@ from .index import At, Index, at, dim
 from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp, UpdateOp
 from .iota import IotaOp
 from .movement import ConcatOp, ExpandOp, PadOp, ResampleOp, ReshapeOp, SliceOp, TransposeOp
+from .packed_matmul import PACKED_BITS, PackedMatMulOp
 from .sequence import ScanOp, SortIndicesOp, SortOp
 from .state import ConstantOp, LoadOp, StateOp, StoreOp
 from .summarize import CombiningOp, SummarizeOp, SummarizeWindowsOp
@@ -99,6 +100,7 @@ CORE = (
     *CONTRACTIONS,
     *REDUCTIONS,
     *INDEXED,
+    PackedMatMulOp,
     ComputeOp,
     IotaOp,
     *SEQUENCES,
@@ -122,6 +124,7 @@ __all__ = [
     "REINTERPRETATIONS",
     "COMPOSITES",
     "MOST_MEMBERS",
+    "PACKED_BITS",
     "At",
     "AveragePoolOp",
     "BatchNormOp",
@@ -153,6 +156,7 @@ __all__ = [
     "LogSoftmaxOp",
     "LrnOp",
     "MatMulOp",
+    "PackedMatMulOp",
     "PadOp",
     "PoolOp",
     "PureTensorOp",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 import numpy as np
-from xdsl.dialects.builtin import f64, i1
+from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import Attribute
 
 from ...backends.codelets.scalar import constant_in, equal_exponent, scalar_function
@@ -260,6 +260,17 @@ def _random_bits(to: Algebra, parameters: Sequence[float], given: Sequence[Term]
     return to.cast(found, index.element)
 
 
+def _packed_mul(to: Algebra, parameters: Sequence[float], given: Sequence[Term]) -> Term:
+    """A number times an integer that is taken out of a byte, minus a zero point, times a scale."""
+    number, packed, scale, zero, shift = given
+    if number.is_float:
+        packed, shift = (_as_whole(to, each, i64) for each in (packed, shift))
+    moved = _shifted("shift_right")(to, (), (packed, shift))
+    whole = to.primitive("and", moved, to.like((1 << int(parameters[0])) - 1, packed))
+    unpacked = to.primitive("sub", to.cast(whole, number.element), zero)
+    return to.primitive("mul", number, to.primitive("mul", unpacked, scale))
+
+
 EXPRESSIONS: Mapping[str, Expression] = {
     **{name: _unary(name) for name in UNARY},
     **{name: _binary(name) for name in BINARY},
@@ -283,6 +294,7 @@ EXPRESSIONS: Mapping[str, Expression] = {
     "logical_or": _logic("or"),
     "match": _match,
     "mod": _mod,
+    "packed_mul": _packed_mul,
     "power": _power,
     "random_bits": _random_bits,
     "reciprocal": _reciprocal,

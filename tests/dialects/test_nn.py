@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import (
     Builtin,
     IntegerType,
     ModuleOp,
+    Signedness,
     StringAttr,
     TensorType,
     bf16,
@@ -67,6 +68,7 @@ def context() -> AbeleContext:
 IMAGE, IMAGE_1D, IMAGE_3D = t(2, 8, 9, 10), t(2, 8, 9), t(2, 4, 5, 6, 7)
 MATRIX, ROW, MASK = t(4, 5), t(5), t(4, 5, of=i1)
 I3 = t(3, of=i64)
+BYTE = IntegerType(8, Signedness.UNSIGNED)
 UNARY = (
     *(nn.ReluOp, nn.ExpOp, nn.LogOp, nn.SqrtOp, nn.ReciprocalOp),
     *(nn.TanhOp, nn.SigmoidOp, nn.NegOp, nn.AbsOp, nn.SquareOp),
@@ -255,6 +257,12 @@ CASES = [
         [t(6, 4, 8), t(2, 3, 12), t(6, of=i64), t(6, of=i64)],
         lambda v, x, i, j: nn.BlockMatMulOp(v, x, i, j, 16, transposed=True, dense_last=True),
         t(2, 3, 16),
+    ),
+    (
+        nn.PackedMatMulOp,
+        [t(2, 3, 60), t(7, 4, 8, of=BYTE), t(7, 4), t(1, 1, of=BYTE), t(2, of=BYTE)],
+        lambda x, p, s, z, h: nn.PackedMatMulOp(x, p, s, z, h, 4),
+        t(2, 3, 7),
     ),
     (
         nn.UpdateOp,

@@ -234,6 +234,17 @@ def _from_code(place: float, digits: float, least: float) -> float:
         return math.copysign(math.inf, place)
 
 
+def _packed_mul(x: float, packed: int, scale: float, zero: float, shift: int, bits: int) -> float:
+    return x * (((_shifted_right(packed, shift) & 2**bits - 1) - zero) * scale)
+
+
+def _packed_mul_of_floats(
+    x: float, packed: float, scale: float, zero: float, shift: float, bits: float
+) -> float:
+    byte, at = (as_integer(each, np.dtype(np.int64)) for each in (packed, shift))
+    return _packed_mul(x, byte, scale, zero, at, int(bits))
+
+
 ROUNDINGS = ("to_nearest", "drawn", "by_word", "stochastic")
 
 CURVES: Mapping[str, Callable[[float], float]] = {
@@ -309,6 +320,7 @@ FLOATS: Mapping[str, Callable[..., Number]] = {
     "stochastic": _stochastic,
     "to_code": _to_code,
     "from_code": _from_code,
+    "packed_mul": _packed_mul_of_floats,
 }
 """Each function of floats. The parameters follow the operands."""
 
@@ -323,6 +335,7 @@ APPROXIMATE: Mapping[str, float] = {
     "tanh": 8,
     "sigmoid": 8,
     "softplus": 8,
+    "packed_mul": 4,
     **dict.fromkeys(CURVES, 8),
 }
 """The functions that are not rounded correctly: units in the last place that they may be off by."""
@@ -400,6 +413,7 @@ INTEGERS: Mapping[str, Callable[..., Number]] = {
     **{name: FLOATS[name] for name in ("gate", "match")},
     "random_bits": _random_bits,
     **{name: _through_floats(FLOATS[name]) for name in (*ROUNDINGS, "to_code", "from_code")},
+    "packed_mul": lambda *xs: _packed_mul(*xs[:5], int(xs[5])),
 }
 """Each function of integers: an integer, which wraps, or a float, which is truncated."""
 

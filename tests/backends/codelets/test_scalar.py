@@ -28,6 +28,7 @@ PARAMETERS = {
     "stochastic": (5.0, 11.0, -14.0, 65504.0, 1.0),
     "to_code": (5.0, 1.0),
     "from_code": (5.0, 1.0),
+    "packed_mul": (4.0,),
 }
 FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16, np.float64)
 
@@ -105,6 +106,7 @@ MEANING = {
     ),
     "to_code": lambda x: FUNCTIONS_OF_FLOATS["to_code"](x, 5.0, 1.0),
     "from_code": lambda x: FUNCTIONS_OF_FLOATS["from_code"](x, 5.0, 1.0),
+    "packed_mul": lambda *xs: FUNCTIONS_OF_FLOATS["packed_mul"](*xs, 4.0),
 }
 
 

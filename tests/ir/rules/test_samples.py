@@ -18,6 +18,7 @@ from .some_rules import VOCABULARY, rules_of
 LEFT_OUT = {
     *(nn.StateOp, nn.LoadOp, nn.StoreOp, nn.ComputeOp),
     *(nn.BlockMatMulOp, nn.CtcLossOp, nn.CtcLossGradOp, nn.CtcGreedyOp, nn.CtcBeamOp),
+    nn.PackedMatMulOp,
 }
 """Operations that need a symbol which a module defines, and those whose operands and attributes fit
 each other only if they are drawn together, which their `sample` does."""

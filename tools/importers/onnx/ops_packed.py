@@ -11,14 +11,9 @@ from xdsl.ir import SSAValue
 from ....dialects import nn
 from ....ir.support.number_kinds import is_whole
 from ..building import Known, Value, dtype_of
+from .dequantised import BYTE
 from .node import Importer, Node, Results
 from .tensors import Array
-
-BYTE = 8
-"""Bits per byte. The first element in a byte has its lowest bits."""
-
-SUPPORTED_BITS = (2, 4, 8)
-"""The supported widths of packed integers: a byte holds a whole number of them."""
 
 
 def _unpacked_array(packed: Array, bits: int) -> Array:
@@ -29,14 +24,12 @@ def _unpacked_array(packed: Array, bits: int) -> Array:
 
 
 def _unpacked(node: Node, operand: int, shape: tuple[int, ...], bits: int) -> SSAValue:
-    """The integers packed in an operand of bytes, in the given shape.
+    """The integers packed in an operand of bytes, in the given shape, a byte each.
 
-    A tile holds one byte per integer. Weights are unpacked at import.
+    Known ones are unpacked at import.
     """
+    _check_bytes(node, operand, shape)
     value: Value = node.value(operand)
-    if dtype_of(value) != np.uint8 or prod(node.shape(operand)) != prod(shape):
-        given = f"{dtype_of(value).name}{list(node.shape(operand))}"
-        raise node.bad(f"operand {operand} is {given}; need uint8{list(shape)}")
     count = BYTE // bits
     whole = (*shape[:-1], shape[-1] * count)
     if isinstance(value, Known):
@@ -60,6 +53,13 @@ def _unpacked(node: Node, operand: int, shape: tuple[int, ...], bits: int) -> SS
     return node.reshape(node.add(nn.ConcatOp(parts, len(shape))), whole)
 
 
+def _check_bytes(node: Node, operand: int, shape: tuple[int, ...]) -> None:
+    """Refuse an operand that has not as many bytes as a shape."""
+    dtype, given = dtype_of(node.value(operand)), node.shape(operand)
+    if dtype != np.uint8 or prod(given) != prod(shape):
+        raise node.bad(f"operand {operand} is {dtype.name}{list(given)}; need uint8{list(shape)}")
+
+
 def _matmul_bits(node: Node) -> Results:
     """A product with the transpose of a matrix that has one scale and zero point per block."""
     columns, terms = node.integer("N"), node.integer("K")
@@ -68,8 +68,8 @@ def _matmul_bits(node: Node) -> Results:
     _ = node.integer("accuracy_level", 0)
     if node.integer("weight_prepacked", 0):
         raise node.unsupported("weight_prepacked", "0 is")
-    if bits not in SUPPORTED_BITS:
-        raise node.unsupported(f"bits {bits}", f"{', '.join(map(str, SUPPORTED_BITS))} are")
+    if bits not in nn.PACKED_BITS:
+        raise node.unsupported(f"bits {bits}", f"{', '.join(map(str, nn.PACKED_BITS))} are")
     if node.has(4):
         raise node.unsupported("g_idx", "leave it out")
     if min(columns, terms, size) < 1 or size * bits % BYTE:
@@ -80,30 +80,47 @@ def _matmul_bits(node: Node) -> Results:
         raise node.bad(f"operand of {list(node.shape(0))}; the last axis needs {terms} elements")
     blocks = -(-terms // size)
     each = (columns, blocks, 1)
-    weights = _unpacked(node, 1, (columns, blocks, size * bits // BYTE), bits)
-    weights = node.cast(weights, f32)
-    weights = node.add(nn.SubOp(weights, _zero_points(node, each, bits)))
-    weights = node.add(nn.MulOp(weights, node.cast(node.reshape(node[2], each), f32)))
-    matrix = node.reshape(weights, (columns, blocks * size))
-    if blocks * size != terms:
-        matrix = node.add(nn.SliceOp(matrix, [0, 0], [1, 1], [columns, terms]))
-    matrix = node.cast(matrix, nn.element_of(node[0]))
-    result = node.add(nn.MatMulOp(node[0], matrix, transpose_rhs=True))
+    shape = (columns, blocks, size * bits // BYTE)
+    if node.has(3) and not is_whole(dtype_of(node.value(3))):
+        result = _multiplied_by_floats(node, shape, bits)
+    else:
+        _check_bytes(node, 1, shape)
+        shifts = node.emitted(np.arange(0, BYTE, bits, dtype=np.uint8))
+        packed, scales = node.reshape(node[1], shape), node.reshape(node[2], each[:2])
+        zeros = _zero_points(node, each[:2], bits)
+        result = node.add(nn.PackedMatMulOp(node[0], packed, scales, zeros, shifts, bits))
     return node.add(nn.AddOp(result, node[5])) if node.has(5) else result
 
 
-def _zero_points(node: Node, shape: tuple[int, int, int], bits: int) -> SSAValue:
-    """The zero point of each block; by default, the middle of the range."""
-    columns, blocks, _ = shape
+def _multiplied_by_floats(node: Node, shape: tuple[int, int, int], bits: int) -> SSAValue:
+    """The product with a matrix whose zero points are floats, which is unpacked at import.
+
+    Args:
+        shape: of the packed matrix: columns, blocks, bytes of a block.
+    """
+    columns, blocks, bytes_ = shape
+    each, terms = (columns, blocks, 1), node.shape(0)[-1]
+    weights = node.cast(_unpacked(node, 1, shape, bits), f32)
+    weights = node.add(nn.SubOp(weights, node.cast(node.reshape(node[3], each), f32)))
+    weights = node.add(nn.MulOp(weights, node.cast(node.reshape(node[2], each), f32)))
+    whole = blocks * bytes_ * BYTE // bits
+    matrix = node.reshape(weights, (columns, whole))
+    if whole != terms:
+        matrix = node.add(nn.SliceOp(matrix, [0, 0], [1, 1], [columns, terms]))
+    matrix = node.cast(matrix, nn.element_of(node[0]))
+    return node.add(nn.MatMulOp(node[0], matrix, transpose_rhs=True))
+
+
+def _zero_points(node: Node, shape: tuple[int, int], bits: int) -> SSAValue:
+    """The zero point of each block, a byte each; by default, the middle of the range."""
+    columns, blocks = shape
     if not node.has(3):
-        return node.emitted(np.array(2.0 ** (bits - 1), np.float32))
-    if not is_whole(dtype_of(node.value(3))):
-        return node.cast(node.reshape(node[3], shape), f32)
+        return node.emitted(np.full((1, 1), 1 << bits - 1, np.uint8))
     bytes_ = -(-blocks * bits // BYTE)
-    values = node.cast(_unpacked(node, 3, (columns, bytes_), bits), f32)
+    values = _unpacked(node, 3, (columns, bytes_), bits)
     if nn.shape_of(values)[1] != blocks:
         values = node.add(nn.SliceOp(values, [0, 0], [1, 1], [columns, blocks]))
-    return node.reshape(values, shape)
+    return values
 
 
 PACKED: dict[str, Importer] = {"MatMulNBits": _matmul_bits}
