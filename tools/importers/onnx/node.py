@@ -19,6 +19,7 @@ from ....ir.support.number_kinds import is_whole
 from ....ir.upstream import LocationAttr
 from ..building import Known, NodeBuilder, ProgramBuilder, Sizes, Value, shape_of
 from ..errors import NotConstantError, UnsupportedError
+from .dequantised import Dequantised
 from .sparse_weights import dense_array, without_elements
 from .tensors import decoded_text, tensor_array, tensor_dtype, tensor_kind, tensor_texts
 
@@ -115,6 +116,7 @@ class GraphScope(ProgramBuilder):
         values, lists: the meanings of names.
         texts: the places of the strings that the model holds.
         absent: for a name without a meaning, the reason.
+        dequantised: the integers of few bits that a matrix of floats comes from.
         folder: the folder of external data.
         opsets: the version of each domain.
         read: imports a node of this graph or of one inside it, and returns its operations; the
@@ -129,6 +131,7 @@ class GraphScope(ProgramBuilder):
     absent: dict[str, str] = field(default_factory=dict[str, str])
     lists: dict[str, NotTensor] = field(default_factory=dict[str, NotTensor])
     texts: dict[str, int] = field(default_factory=dict[str, int])
+    dequantised: dict[SSAValue, Dequantised] = field(default_factory=dict[SSAValue, Dequantised])
     functions: dict[tuple[str, str, str], onnx.FunctionProto] = field(
         default_factory=dict[tuple[str, str, str], onnx.FunctionProto]
     )

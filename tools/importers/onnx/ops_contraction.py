@@ -6,6 +6,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from .node import Importer, Node, Results
+from .packed_weights import packed_product
 from .window import explicit_pads, same_pads, window_attributes
 
 
@@ -111,20 +112,30 @@ def _conv_transpose(node: Node) -> Results:
 
 def gemm(node: Node) -> SSAValue:
     """A product of matrices, with factors, plus operand 2 if there is one."""
+    alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
+    right, bias = node.flag("transB"), node[2] if node.has(2) else None
+    packed = None
+    if not node.flag("transA") and alpha == beta == 1.0:
+        packed = packed_product(node, node[0], node[1], is_transposed=right)
+    if packed is not None:
+        return packed if bias is None else node.add(nn.AddOp(packed, bias))
     return node.add(
         nn.GemmOp(
             node[0],
             node[1],
-            node[2] if node.has(2) else None,
-            alpha=node.number("alpha", 1.0),
-            beta=node.number("beta", 1.0),
+            bias,
+            alpha=alpha,
+            beta=beta,
             transpose_lhs=node.flag("transA"),
-            transpose_rhs=node.flag("transB"),
+            transpose_rhs=right,
         )
     )
 
 
 def _matmul(node: Node) -> Results:
+    packed = packed_product(node, node[0], node[1])
+    if packed is not None:
+        return packed
     return matrix_product(node, node[0], node[1])
 
 

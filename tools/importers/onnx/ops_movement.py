@@ -87,7 +87,11 @@ def _transpose(node: Node) -> Results:
     order = node.integers("perm", range(rank)[::-1])
     if order == list(range(rank)):
         return node.value(0)
-    return node.add(nn.TransposeOp(node[0], order))
+    made = node.add(nn.TransposeOp(node[0], order))
+    weight = node.graph.dequantised.get(node[0])
+    if weight is not None:
+        node.graph.dequantised[made] = weight.transposed()
+    return made
 
 
 def _concat(node: Node) -> Results:

@@ -22,6 +22,7 @@ from .node import Importer, Node, Results
 from .ops_contraction import convolution, matrix_product
 from .ops_elementwise import ELEMENTWISE
 from .ops_window import WINDOWS
+from .packed_weights import dequantised_weight
 
 ONE_AXIS_SINCE = 13
 """The first opset in which Softmax works along one axis."""
@@ -173,7 +174,11 @@ def _dequantize_linear(node: Node) -> Results:
     shaped = node.reshape(value, blocks.tensor)
     result = dequantised(node, shaped, blocks.fitted(node, scale), zero)
     result = node.cast(result, _output(node, nn.element_of(scale)))
-    return node.reshape(result, nn.shape_of(value))
+    made = node.reshape(result, nn.shape_of(value))
+    weight = dequantised_weight(node)
+    if weight is not None:
+        node.graph.dequantised[made] = weight
+    return made
 
 
 # Products
