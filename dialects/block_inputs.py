@@ -1,8 +1,8 @@
-"""Inputs of a program that are lists of blocks at the host, and buckets in the program."""
+"""Inputs and states that are lists of blocks at the host, and buckets in the program."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,22 +10,27 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerT
 from xdsl.ir import Attribute
 
 from ..ir.geometry.block_lists import BlockLists
+from ..ir.support.arrays import Array
 from ..ir.support.errors import InputError
 from ..ir.upstream import ModuleOp
+from .dtypes import numpy_dtype
 from .nn.base import number, values_of
 
 BLOCK_INPUTS = "abele.block_inputs"
 """The attribute of a module that lists such inputs, and how their blocks are put into buckets."""
 
+BLOCK_STATES = "abele.block_states"
+"""The attribute of a module that lists such states."""
+
 SPILLED = ".spilled"
-"""What follows the name of a list in the name of the input with the blocks that spill."""
+"""What follows the name of a list in the name of the input or state with blocks that spill."""
 
 NEED = "names of values, rows and columns, their type, six sizes, and a share"
 
 
 @dataclass(frozen=True)
 class BlockInput:
-    """A list of blocks at the host.
+    """A list of blocks at the host: three inputs, or three states.
 
     Attributes:
         names: of values, rows and columns.
@@ -39,16 +44,54 @@ class BlockInput:
 
     @property
     def tier_names(self) -> tuple[tuple[str, ...], ...]:
-        """For each tier of buckets, the names of the inputs of the program."""
+        """For each tier of buckets, the names of the inputs or states of the program."""
         spilled = tuple(f"{name}{SPILLED}" for name in self.names)
         return (self.names, spilled)[: len(self.lists.tiers)]
 
 
-def set_block_inputs(module: ModuleOp, inputs: Sequence[BlockInput]) -> None:
-    """Record in a module which of its inputs are lists of blocks at the host."""
-    module.attributes.pop(BLOCK_INPUTS, None)
+def encoded(lists: Sequence[BlockInput], given: Mapping[str, Array], what: str) -> dict[str, Array]:
+    """Arrays by name, with the buckets of all tiers instead of lists of blocks.
+
+    Raises InputError for a list of blocks that does not fit.
+
+    Args:
+        what: what messages call the lists, such as "inputs".
+    """
+    found = dict(given)
+    for each in lists:
+        try:
+            tiers = each.lists.encode(*(given[name] for name in each.names))
+        except InputError as error:
+            raise InputError(f"{what} {', '.join(map(repr, each.names))}: {error}") from None
+        for names, buckets in zip(each.tier_names, tiers, strict=True):
+            found.update(zip(names, buckets, strict=True))
+    return found
+
+
+def decoded(lists: Sequence[BlockInput], held: Mapping[str, Array]) -> dict[str, Array]:
+    """Arrays by name, with lists of blocks instead of the buckets of all tiers.
+
+    A list that is put into the same buckets again leaves each block in its place.
+    """
+    found = dict(held)
+    for each in lists:
+        if not all(name in held for names in each.tier_names for name in names):
+            continue
+        tiers = [tuple(found.pop(name) for name in names) for names in each.tier_names]
+        index = numpy_dtype(each.index)
+        values, *indices = each.lists.decode(tuple((v, r, c) for v, r, c in tiers))
+        arrays = (values, *(array.astype(index) for array in indices))
+        found.update(zip(each.names, arrays, strict=True))
+    return found
+
+
+def set_block_inputs(
+    module: ModuleOp, inputs: Sequence[BlockInput], attribute: str = BLOCK_INPUTS
+) -> None:
+    """Record in a module which of its inputs, or states, are lists of blocks at the host."""
+    module.attributes.pop(attribute, None)
     if inputs:
-        module.attributes[BLOCK_INPUTS] = ArrayAttr(map(_written, inputs))
+        module.attributes[attribute] = ArrayAttr(map(_written, inputs))
 
 
 def _written(each: BlockInput) -> ArrayAttr[Attribute]:
@@ -58,19 +101,24 @@ def _written(each: BlockInput) -> ArrayAttr[Attribute]:
     return ArrayAttr([*map(StringAttr, each.names), each.index, array, number(lists.oversize)])
 
 
-def block_inputs(module: ModuleOp) -> tuple[BlockInput, ...]:
-    """The inputs of a module that are lists of blocks at the host.
+def block_inputs(module: ModuleOp, attribute: str = BLOCK_INPUTS) -> tuple[BlockInput, ...]:
+    """The inputs, or states, of a module that are lists of blocks at the host.
 
     Raises InputError if the attribute holds anything else.
     """
-    given = module.attributes.get(BLOCK_INPUTS)
+    given = module.attributes.get(attribute)
     if given is None:
         return ()
     entries = cast("ArrayAttr[Attribute]", given).data if isinstance(given, ArrayAttr) else (given,)
-    return tuple(map(_read, entries))
+    return tuple(_read(entry, attribute) for entry in entries)
 
 
-def _read(entry: Attribute) -> BlockInput:
+def block_states(module: ModuleOp) -> tuple[BlockInput, ...]:
+    """The states of a module that are lists of blocks at the host. Raises InputError."""
+    return block_inputs(module, BLOCK_STATES)
+
+
+def _read(entry: Attribute, attribute: str) -> BlockInput:
     parts = cast("ArrayAttr[Attribute]", entry).data if isinstance(entry, ArrayAttr) else ()
     match parts:
         case (
@@ -89,4 +137,4 @@ def _read(entry: Attribute) -> BlockInput:
                     return BlockInput((values.data, rows.data, columns.data), index, lists)
         case _:
             pass
-    raise InputError(f"{BLOCK_INPUTS}: {entry}; need {NEED}")
+    raise InputError(f"{attribute}: {entry}; need {NEED}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
@@ -14,19 +16,30 @@ from ..backends.prices import cost
 from ..backends.prices.block_products import block_product_cycles
 from ..backends.target import Target
 from ..dialects import nn
-from ..dialects.block_inputs import BlockInput, block_inputs, set_block_inputs
+from ..dialects.block_inputs import (
+    BLOCK_INPUTS,
+    BLOCK_STATES,
+    BlockInput,
+    block_inputs,
+    encoded,
+    set_block_inputs,
+)
 from ..dialects.dtypes import element_type, numpy_dtype
 from ..dialects.host import host_names
 from ..dialects.levels import NN
 from ..dialects.nn.base import wide_element
+from ..dialects.settable import listed_names
 from ..dialects.structured import Structure
+from ..ir.blob import Blob
+from ..ir.context import AbeleContext
 from ..ir.edit import Edit, source_at
 from ..ir.geometry.block_lists import BlockLists, Tier
 from ..ir.provenance import at, named, place
 from ..ir.rewriting import may_rewrite
+from ..ir.support.arrays import Array
 from ..ir.support.errors import InputError
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass, Rewriter
-from ..ir.well_known import ENTRY
+from ..ir.well_known import ENTRY, UPDATED
 from .planner.alone import cycles_alone
 from .plans.block_tiers import tier_structure
 from .plans.planned import asked_target
@@ -40,12 +53,12 @@ class BucketBlocks(ModulePass):
     """Put blocks whose pattern only a run knows into buckets. nn -> nn.
 
     The products are those of nn.block_matmul with a capacity, of values, rows and columns that are
-    inputs of the program. Its rows of blocks are cut into bands and its columns into parts, and
-    each band and part has a bucket with more room than the average one needs. A bucket of the
-    whole matrix takes the blocks that find no room in theirs. The program then takes buckets
-    instead of lists, and has an attribute that says how the host makes them: any pattern that fits
-    is one more run. Products of all buckets add up. The planner prices the most promising numbers
-    of bands and parts.
+    inputs of the program, or states. Its rows of blocks are cut into bands and its columns into
+    parts, and each band and part has a bucket with more room than the average one needs. A bucket
+    of the whole matrix takes the blocks that find no room in theirs. The program then has buckets
+    instead of lists, and an attribute that says how the host makes them: any pattern that fits is
+    one more run. Products of all buckets add up. The planner prices the most promising numbers of
+    bands and parts.
 
         @main(%v, %x, %r, %c)                  @main(%v, %x, %r, %c, %v.spilled, ...)
         %0 = nn.block_matmul %v, %x            %0 = nn.compute(%v, %x, %r, %c) ...
@@ -63,37 +76,83 @@ class BucketBlocks(ModulePass):
     target: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Run on a module. Raises InputError for a list of blocks that is no input."""
-        groups: dict[tuple[SSAValue, ...], list[nn.BlockMatMulOp]] = {}
+        """Run on a module.
+
+        Raises InputError for a list of blocks that is neither an input nor a state, and for blocks
+        of states that do not fit.
+        """
+        groups: dict[tuple[SSAValue | str, ...], list[nn.BlockMatMulOp]] = {}
         for each in op.walk():
             if isinstance(each, nn.BlockMatMulOp) and each.capacity is not None:
-                groups.setdefault((each.values, each.rows, each.columns), []).append(each)
+                groups.setdefault(tuple(map(_source, _lists(each))), []).append(each)
         if not groups:
             return
         main = next(
             f for f in op.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == ENTRY
         )
-        for products in groups.values():
-            _check(products, main)
+        loads = _Loads(op)
+        for sources, products in groups.items():
+            _check(sources, products, main, loads)
         target = asked_target(op, self.target)
-        for products in groups.values():
-            if may_rewrite():
-                lists = _chosen(products, target)
-                set_block_inputs(op, (*block_inputs(op), _replace(products, main, lists)))
+        for sources, products in groups.items():
+            if not may_rewrite():
+                return
+            buckets = _chosen(products, target)
+            if isinstance(sources[0], str):
+                held = _States(op, main, ctx)
+            else:
+                held = _Inputs(op, main, ctx)
+            held.replace(products, buckets)
 
 
-def _check(products: Sequence[nn.BlockMatMulOp], main: FuncOp) -> None:
-    """Raise InputError unless blocks of products are inputs of the program and nothing else."""
+def _lists(op: nn.BlockMatMulOp) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """The values, rows and columns of blocks."""
+    return op.values, op.rows, op.columns
+
+
+def _source(value: SSAValue) -> SSAValue | str:
+    """The state from which a value is loaded; the value, if it is not."""
+    op = value.owner
+    return op.state.string_value() if isinstance(op, nn.LoadOp) else value
+
+
+class _Loads:
+    """The uses of states."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.states: dict[str, list[nn.LoadOp]] = {}
+        self.stored = set[str]()
+        for op in module.walk():
+            if isinstance(op, nn.LoadOp):
+                self.states.setdefault(op.state.string_value(), []).append(op)
+            elif isinstance(op, nn.StoreOp):
+                self.stored.add(op.state.string_value())
+
+
+def _check(
+    sources: tuple[SSAValue | str, ...],
+    products: Sequence[nn.BlockMatMulOp],
+    main: FuncOp,
+    loads: _Loads,
+) -> None:
+    """Raise InputError unless blocks of products are inputs or states, and nothing else."""
     first, *others = products
-    lists = (first.values, first.rows, first.columns)
-    for each in lists:
-        where = f"{first.name} at {place(first)}: capacity"
-        if not isinstance(each, BlockArgument) or each.block is not main.body.block:
-            raise InputError(f"{where} of a list that is computed; need inputs of the program")
-        if any(use.operation not in products for use in each.uses):
+    where = f"{first.name} at {place(first)}: capacity"
+    if len({isinstance(each, str) for each in sources}) > 1:
+        raise InputError(f"{where} of inputs and states; need three inputs, or three states")
+    if len({*sources}) < len(sources) or any(_source(each.dense) in sources for each in products):
+        raise InputError(f"{where} of a list that is used twice; need one each")
+    for each in sources:
+        if isinstance(each, str):
+            values: list[SSAValue] = [op.result for op in loads.states[each]]
+            if each in loads.stored:
+                raise InputError(f"{where} of a state that the program stores: @{each}")
+        elif isinstance(each, BlockArgument) and each.block is main.body.block:
+            values = [each]
+        else:
+            raise InputError(f"{where} of a list that is computed; need an input or a state")
+        if any(use.operation not in products for value in values for use in value.uses):
             raise InputError(f"{where} of a list that something else reads")
-    if len({*lists}) < len(lists) or any(each.dense in lists for each in products):
-        raise InputError(f"{first.name} at {place(first)}: need an input for each list of blocks")
     for each in others:
         if _asked(each) != _asked(first):
             raise InputError(
@@ -184,29 +243,135 @@ def _estimate(products: Sequence[nn.BlockMatMulOp], lists: BlockLists, target: T
 # Rewriting
 
 
-def _replace(products: Sequence[nn.BlockMatMulOp], main: FuncOp, lists: BlockLists) -> BlockInput:
-    """Let the program take buckets instead of lists, and replace the products."""
-    first = products[0]
-    given = [each for each in first.operands if each is not first.dense]
-    names = host_names(main, "arg_names", len(main.body.block.args))
-    values, rows, columns = (names[each.index] for each in given if isinstance(each, BlockArgument))
-    made = BlockInput((values, rows, columns), nn.element_of(first.rows), lists)
-    structures = [[_structure(op, tier) for tier in lists.tiers] for op in products]
-    with Edit(source_at(f"put the blocks of {first.name} into buckets", _replace), first) as edit:
-        tiers: list[list[SSAValue]] = []
-        for types, called in zip(_types(first, lists), made.tier_names, strict=True):
-            kinds = zip(types, called, strict=True)
-            if tiers:
-                tiers.append([_input(main, kind, name, names) for kind, name in kinds])
-            else:
-                tiers.append(list(map(Rewriter.replace_value_with_new_type, given, types)))
+class _Held(ABC):
+    """Where a program gets lists of blocks from.
+
+    Attributes:
+        attribute: of a module, for lists of this kind.
+    """
+
+    attribute: ClassVar[str]
+
+    def __init__(self, module: ModuleOp, main: FuncOp, ctx: Context) -> None:
+        self.module = module
+        self.main = main
+        self.ctx = ctx
+
+    def replace(self, products: Sequence[nn.BlockMatMulOp], lists: BlockLists) -> None:
+        """Let the program hold buckets instead of lists, and replace the products."""
+        first = products[0]
+        values, rows, columns = self.names(first)
+        made = BlockInput((values, rows, columns), nn.element_of(first.rows), lists)
+        types = _types(first, lists)
+        structures = [[_structure(op, tier) for tier in lists.tiers] for op in products]
+        owners = (each.owner for op in products for each in _lists(op))
+        loads = dict.fromkeys(each for each in owners if isinstance(each, nn.LoadOp))
+        name = f"put the blocks of {first.name} into buckets"
+        with Edit(source_at(name, _Held.replace), first) as edit:
+            tiers = self.take(products, made, types, edit)
+            for op, mine, buckets in zip(products, structures, tiers, strict=True):
+                _multiply(op, mine, buckets, edit)
+            for load in loads:
+                edit.erase(load)
+            known = block_inputs(self.module, self.attribute)
+            set_block_inputs(self.module, (*known, made), self.attribute)
+
+    @abstractmethod
+    def names(self, op: nn.BlockMatMulOp) -> tuple[str, ...]:
+        """The names of values, rows and columns of a product."""
+
+    @abstractmethod
+    def take(
+        self,
+        products: Sequence[nn.BlockMatMulOp],
+        made: BlockInput,
+        types: Sequence[tuple[TensorType[Attribute], ...]],
+        edit: Edit,
+    ) -> list[list[Sequence[SSAValue]]]:
+        """For each product, the buckets of each tier, of these types."""
+
+
+class _Inputs(_Held):
+    """Lists that are inputs of the program."""
+
+    attribute = BLOCK_INPUTS
+
+    def names(self, op: nn.BlockMatMulOp) -> tuple[str, ...]:
+        listed = host_names(self.main, "arg_names", len(self.main.body.block.args))
+        return tuple(listed[each.index] for each in _lists(op) if isinstance(each, BlockArgument))
+
+    def take(
+        self,
+        products: Sequence[nn.BlockMatMulOp],
+        made: BlockInput,
+        types: Sequence[tuple[TensorType[Attribute], ...]],
+        edit: Edit,
+    ) -> list[list[Sequence[SSAValue]]]:
+        main = self.main
+        names = host_names(main, "arg_names", len(main.body.block.args))
+        own = map(Rewriter.replace_value_with_new_type, _lists(products[0]), types[0])
+        tiers: list[Sequence[SSAValue]] = [list(own)]
+        for kinds, called in zip(types[1:], made.tier_names[1:], strict=True):
+            pairs = zip(kinds, called, strict=True)
+            tiers.append([_input(main, kind, name, names) for kind, name in pairs])
         main.update_function_type()
         main.properties.pop("arg_names", None)
         main.attributes["arg_names"] = ArrayAttr(map(StringAttr, names))
         edit.modified(main)
-        for op, mine in zip(products, structures, strict=True):
-            _multiply(op, mine, tiers, edit)
-    return made
+        return [tiers] * len(products)
+
+
+class _States(_Held):
+    """Lists that are states of the program. The host may set them."""
+
+    attribute = BLOCK_STATES
+
+    def names(self, op: nn.BlockMatMulOp) -> tuple[str, ...]:
+        return tuple(str(_source(each)) for each in _lists(op))
+
+    def take(
+        self,
+        products: Sequence[nn.BlockMatMulOp],
+        made: BlockInput,
+        types: Sequence[tuple[TensorType[Attribute], ...]],
+        edit: Edit,
+    ) -> list[list[Sequence[SSAValue]]]:
+        states = {
+            op.sym_name.data: op for op in self.module.body.block.ops if isinstance(op, nn.StateOp)
+        }
+        old = [states[name] for name in made.names]
+        first = encoded([made], {op.sym_name.data: op.value.array for op in old}, "states")
+        for op in old:
+            self._state(op.sym_name.data, first, op, edit)
+        for names in made.tier_names[1:]:
+            for name, op in zip(names, old, strict=True):
+                if name in states:
+                    raise InputError(f"the program has a state {name!r}; need another name for it")
+                self._state(name, first, op, edit)
+        listed = listed_names(self.module, UPDATED) or ()
+        every = (*listed, *(name for names in made.tier_names for name in names))
+        self.module.attributes[UPDATED] = ArrayAttr(map(StringAttr, dict.fromkeys(every)))
+        found: list[list[Sequence[SSAValue]]] = []
+        for product in products:
+            tiers: list[Sequence[SSAValue]] = []
+            for kinds, names in zip(types, made.tier_names, strict=True):
+                loads = [nn.LoadOp(*each) for each in zip(names, kinds, strict=True)]
+                for load in loads:
+                    load.location = product.location
+                    edit.insert(load, InsertPoint.before(product))
+                tiers.append([load.result for load in loads])
+            found.append(tiers)
+        for op in old:
+            edit.erase(op)
+        return found
+
+    def _state(self, name: str, first: Mapping[str, Array], like: nn.StateOp, edit: Edit) -> None:
+        """Insert a state with its buckets before another one."""
+        array = first[name]
+        blob = self.ctx.blobs.add(array) if isinstance(self.ctx, AbeleContext) else Blob(array)
+        made = nn.StateOp(name, blob)
+        made.location = like.location
+        edit.insert(made, InsertPoint.before(like))
 
 
 def _types(op: nn.BlockMatMulOp, lists: BlockLists) -> list[tuple[TensorType[Attribute], ...]]:

@@ -335,7 +335,9 @@ class _Step:
 
     def _list(self, trained: Iterable[str], updated: Iterable[str]) -> None:
         """Record on the module which states are weights, and which states change."""
-        for attribute, names in ((TRAINED, trained), (UPDATED, updated)):
+        # The host may set more states than a step changes, such as the places of blocks.
+        changed = (*updated, *(listed_names(self.module, UPDATED) or ()))
+        for attribute, names in ((TRAINED, trained), (UPDATED, changed)):
             self.module.attributes[attribute] = ArrayAttr(map(StringAttr, dict.fromkeys(names)))
 
     # Micro-batches

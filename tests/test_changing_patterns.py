@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from abele.ir.geometry.block_lists import BlockLists
 from abele.ir.support.errors import InputError
-from abele.tools import Session, compile_model
+from abele.tools import Session, Training, compile_model
 from abele.tools.cli import app
 
 ELEMENTS = {"f16": np.float16, "f32": np.float32}
@@ -131,3 +131,96 @@ def test_a_pattern_that_does_not_fit_leaves_the_program_as_it_was(tmp_path):
     with pytest.raises(InputError, match="inputs 'v', 'r', 'c': a pattern of 20 blocks does not"):
         exe.run({**full, "x": x})
     check(exe.run, blocks(rng, 9, 1, "f32"), 1, "f32")
+
+
+def state(name, array):
+    kind = {"f": "f32", "i": "i32"}[array.dtype.kind]
+    shape = "x".join(map(str, array.shape))
+    listed = ", ".join(map(str, array.ravel().tolist()))
+    return f"nn.state @{name} : tensor<{shape}x{kind}> = <[{listed}] : tensor<{shape}x{kind}>>"
+
+
+def trained_layer(folder, first, side):
+    """A program that trains a layer whose blocks are states, with the product of its transpose."""
+    count = len(first["v"])
+    kinds = [f"tensor<{count}x{side}x{side}xf32>", *[f"tensor<{count}xi32>"] * 2]
+    loads = "\n".join(f"%{n} = nn.load @{n} : {kind}" for n, kind in zip("vrc", kinds, strict=True))
+    x, h = f"tensor<{COLUMNS}x{WIDE * side}xf32>", f"tensor<{COLUMNS}x{HIGH * side}xf32>"
+    text = f"""builtin.module {{
+      {state("v", first["v"])} {state("r", first["r"])} {state("c", first["c"])}
+      func.func @main(%x: {x}) -> {x} attributes {{arg_names = ["x"], result_names = ["y"]}} {{
+        {loads}
+        %0 = nn.block_matmul %v, %x at %r, %c size {HIGH * side} dense_last
+          capacity 12 buckets [4, 2] : ({kinds[0]}, {x}, {kinds[1]}, {kinds[1]}) -> {h}
+        %1 = nn.block_matmul %v, %0 at %r, %c size {WIDE * side} transposed dense_last
+          capacity 12 buckets [4, 2] : ({kinds[0]}, {h}, {kinds[1]}, {kinds[1]}) -> {x}
+        func.return %1 : {x}
+      }}
+    }}"""
+    path = folder / "layer.mlir"
+    path.write_text(text)
+    made = Training(
+        loss="mean_square",
+        optimizer="sgd",
+        learning_rate=RATE,
+        outputs=True,
+    )
+    return compile_model(path, "tiny:16", train=made, cache=False)
+
+
+RATE = 2.0**-6
+
+
+def expected_step(given, side, x, target):
+    """The output of the layer, and its blocks after a step, by dense products."""
+    matrix = densified(given, side).astype(np.float64)
+    hidden = x @ matrix.T
+    y = hidden @ matrix
+    slope = 2 * (y - target) / y.size
+    gradient = hidden.T @ slope + (slope @ matrix.T).T @ x
+    blocks_of = gradient.reshape(HIGH, side, WIDE, side)[given["r"], :, given["c"]]
+    return y, given["v"] - RATE * blocks_of
+
+
+def same_blocks(found, wanted):
+    """Whether two lists have the same blocks, in any order."""
+    keys = [np.lexsort((each["v"][:, 0, 0], each["c"], each["r"])) for each in (found, wanted)]
+    for name in "rcv":
+        one, other = (each[name][key] for each, key in zip((found, wanted), keys, strict=True))
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_blocks_that_are_states_are_trained_and_replaced(tmp_path):
+    side, rng = 2, np.random.default_rng(3)
+    first, second = (
+        {
+            "v": rng.integers(-3, 4, (count, side, side)).astype(np.float32),
+            "r": rng.integers(0, HIGH, count).astype(np.int32),
+            "c": rng.integers(0, WIDE, count).astype(np.int32),
+        }
+        for count in (10, 7)
+    )
+    exe = trained_layer(tmp_path, first, side)
+    same_blocks(exe.states, first)
+    x, target = rng.integers(-2, 3, (2, COLUMNS, WIDE * side)).astype(np.float32)
+    for given in (first, second):
+        exe.set_states(given)
+        y, values = expected_step(given, side, x, target)
+        found = exe.step({"x": x, "target": target})
+        np.testing.assert_allclose(found["y"], y, rtol=1e-5)
+        same_blocks(exe.states, {**given, "v": values.astype(np.float32)})
+    held = exe.states
+    exe.set_states(held)
+    for name, array in held.items():
+        np.testing.assert_array_equal(exe.states[name], array)
+    # Another program of a session computes with the blocks and with their places.
+    used = compile_model(tmp_path / "layer.mlir", "tiny:16", cache=False)
+    session = Session({"train": exe, "use": used})
+    y, _ = expected_step(held, side, x, target)
+    np.testing.assert_allclose(session.run({"x": x})["y"], y, rtol=1e-4)
+    with pytest.raises(InputError, match="state 'r' is missing; need v, r, c together"):
+        exe.set_states({"v": first["v"]})
+    crowded = {**first, "r": first["r"] * 0, "c": first["c"] * 0}
+    crowded = {name: np.concatenate([each] * 2) for name, each in crowded.items()}
+    with pytest.raises(InputError, match="states 'v', 'r', 'c': a pattern of 20 blocks does not"):
+        exe.set_states(crowded)

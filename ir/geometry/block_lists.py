@@ -133,6 +133,8 @@ class BlockLists:
             rank = np.arange(len(rest)) - np.repeat(np.cumsum(count) - count, count)
             fits = rank < tier.room
             held = order[fits]
+            # In a bucket, blocks are in the order of their rows, so that a row is added to once.
+            held = held[np.lexsort((row[held], bucket[held]))]
             at = bucket[held], rank[fits]
             whole = (tier.bands * tier.parts, tier.room)
             block = np.zeros((*whole, *values.shape[1:]), values.dtype)

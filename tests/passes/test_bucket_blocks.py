@@ -8,9 +8,10 @@ from xdsl.ir import Block, Region
 
 from abele.backends.reference.run import run_reference
 from abele.dialects import nn
-from abele.dialects.block_inputs import block_inputs
+from abele.dialects.block_inputs import block_inputs, block_states
 from abele.dialects.dtypes import numpy_dtype
 from abele.dialects.levels import NN
+from abele.dialects.settable import changing_states
 from abele.ir.geometry.block_lists import BlockLists
 from abele.ir.support.errors import InputError
 from abele.ir.verify import verify
@@ -176,6 +177,28 @@ def test_the_planner_chooses_the_buckets():
     assert made.lists.bands * made.lists.parts > 16
 
 
+def test_states_get_buckets_of_their_first_values():
+    module = program((4, 4), (2, 2), 3, capacity=4, buckets=(2, 2), oversize=0.0)
+    (op,) = (op for op in module.walk() if isinstance(op, nn.BlockMatMulOp))
+    loaded(op, "values", "rows", "columns")
+    (made,) = block_states(bucketed(module))
+    states = {
+        op.sym_name.data: op.value.array for op in module.walk() if isinstance(op, nn.StateOp)
+    }
+    # All three blocks are in the first row and column.
+    np.testing.assert_array_equal(states["rows"].ravel(), [0, 2, 2, 2])
+    assert (states["rows.spilled"] == 0).sum() == 2
+    assert changing_states(module) == states.keys() == {n for each in made.tier_names for n in each}
+
+
+def test_first_values_that_do_not_fit_are_refused():
+    module = program((4, 4), (2, 2), 3, count=9, capacity=1, buckets=(4, 4))
+    (op,) = (op for op in module.walk() if isinstance(op, nn.BlockMatMulOp))
+    loaded(op, "values", "rows", "columns")
+    with pytest.raises(InputError, match="states 'values', 'rows', 'columns': a pattern of 9"):
+        bucketed(module)
+
+
 def test_a_product_without_a_capacity_stays():
     module = program((4, 4), (2, 2), 3)
     before = str(module)
@@ -218,12 +241,32 @@ def another_capacity(op):
     op.parent_block().insert_op_before(again, op)
 
 
+def loaded(op, *names, store=False):
+    """Let a product read states instead of inputs."""
+    module = op.get_toplevel_object()
+    for name in names:
+        value = getattr(op, name)
+        dtype = numpy_dtype(nn.element_of(value))
+        array = np.zeros(nn.shape_of(value), dtype)
+        module.body.block.insert_op_before(nn.StateOp(name, array), module.body.block.first_op)
+        load = nn.LoadOp(name, value.type)
+        op.parent_block().insert_op_before(load, op)
+        op.operands[op.operands.index(value)] = load.result
+        if store:
+            op.parent_block().insert_op_before(nn.StoreOp(load.result, name), op)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (computed, "capacity of a list that is computed; need inputs of the program"),
+        (computed, "capacity of a list that is computed; need an input or a state"),
         (read_twice, "capacity of a list that something else reads"),
-        (twice_the_same, "need an input for each list of blocks"),
+        (twice_the_same, "capacity of a list that is used twice; need one each"),
+        (lambda op: loaded(op, "values"), "of inputs and states; need three inputs, or three"),
+        (
+            lambda op: loaded(op, "values", "rows", "columns", store=True),
+            "capacity of a state that the program stores: @values",
+        ),
         (another_capacity, "need the same capacity, oversize, buckets and matrix"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...backends.residents import Footprint, Resident, Switch, Tiles, footprint, switches
+from ...dialects.block_inputs import block_states
 from ...dialects.exchange import VariableOp
 from ...dialects.settable import listed_names
 from ...dialects.tile import RemoteOp, first_values
@@ -96,7 +97,11 @@ class Session(NotCopied):
             for name, exe in self.programs.items()
         }
         self._tiles = Tiles(self.target, self._footprints)
-        self._written = {name: _written(found) for name, found in self._footprints.items()}
+        # Places of blocks change only by the host, together with values that runs change.
+        self._written = {
+            name: _written(found) | _places(self.programs[name])
+            for name, found in self._footprints.items()
+        }
         # By program and whether its machine is strict: that one has states of its own.
         self._stale: dict[tuple[str, bool], set[str]] = {
             (name, strict): self._kept & shapes.keys()
@@ -251,7 +256,7 @@ class Session(NotCopied):
         for name, exe in self.programs.items():
             if exe.runners.last is None or not listed_names(exe.module_at(MACHINE), UPDATED):
                 continue
-            states = exe.states
+            states = exe.runners.states()
             for state in sorted(self._written[name] & states.keys()):
                 value = states[state].tobytes()
                 other, known = reached.setdefault(state, (name, value))
@@ -398,6 +403,12 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
 def _written(found: Footprint) -> set[str]:
     """The states that a run of a program may change."""
     return {each.value for each in found.residents if each.is_state and each.is_written}
+
+
+def _places(exe: Executable) -> set[str]:
+    """The states of a program that hold rows and columns of blocks."""
+    blocks = block_states(exe.module_at(MACHINE))
+    return {name for each in blocks for names in each.tier_names for name in names[1:]}
 
 
 def _shapes(exe: Executable) -> dict[str, tuple[int, ...]]:

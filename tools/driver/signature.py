@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...ir.support.deferred import deferred
-from ...ir.support.errors import InputError
 from .arrays import Array, Tensor, as_array, check_kind, input_array, seeded, with_texts
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from ...dialects.host import ArgumentSize, KeptSize, LengthInput, ResultSize
 
 with deferred(__name__):
+    from ...dialects.block_inputs import encoded
     from .run_lengths import RunLengths
 
 
@@ -71,16 +71,7 @@ class Signature:
         Args:
             values: those that the host gives, which are checked.
         """
-        found = dict(values)
-        for each in self.blocks:
-            try:
-                tiers = each.lists.encode(*(values[name] for name in each.names))
-            except InputError as error:
-                names = ", ".join(map(repr, each.names))
-                raise InputError(f"inputs {names}: {error}") from None
-            for names, buckets in zip(each.tier_names, tiers, strict=True):
-                found.update(zip(names, buckets, strict=True))
-        return found
+        return encoded(self.blocks, values, "inputs") if self.blocks else dict(values)
 
     def seeded_blocks(self, seed: int) -> dict[str, Array]:
         """Random blocks that fit, by the names of the inputs that are lists of them."""
