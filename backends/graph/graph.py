@@ -319,7 +319,9 @@ def codelet_name(op: VerticesOp) -> str:
     """The codelet that a vertex runs: its method, if any, and its body without parameters."""
     body = op.body.data
     core = " ".join(filter(None, (op.plan.data.method, body.function, body.combiner)))
-    if body.along is not None:
+    if body.signature is not None:
+        core = body.signature.name
+    elif body.along is not None:
         core += f" along {body.along.name}"
     then = ", ".join(stage.function for stage in body.then)
     return f"{core} then {then}" if then else core
