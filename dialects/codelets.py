@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType, i1
 from xdsl.ir import Attribute, Operation
@@ -238,9 +239,9 @@ def is_of_class(element: Attribute, wanted: str) -> bool:
     """Whether an element type belongs to a class of types that codelets compute in."""
     if element in STORED or element == i1:
         return False
-    if isinstance(element, AnyFloat):
-        return wanted != "integers"
-    return isinstance(element, IntegerType) and element.width.data >= 8 and wanted != "floats"
+    if isinstance(element, IntegerType):
+        return wanted != "floats" and cast(IntegerType, element).width.data >= 8
+    return wanted != "integers"
 
 
 def _is_plain(axis: AxisMap) -> bool:

@@ -282,13 +282,16 @@ def _kept(module: ModuleOp, patterns: Sequence[str]) -> set[Operation]:
 
 
 def _needs_float32(op: Operation) -> bool:
-    """Whether an operation rounds float32 numbers itself, or reads or gives their codes.
+    """Whether an operation rounds float32 numbers itself, or reads or gives their codes, or is a
+    codelet that names their type.
 
     It cannot round narrow numbers, and a narrow type does not hold all codes.
     """
     if not isinstance(op, Structured):
         return False
     body = op.structure().body
+    if body.signature is not None:
+        return "f32" in body.signature.types.values()
     known = FUNCTIONS.get(body.function)
     if known is not None and known.rounds:
         return True

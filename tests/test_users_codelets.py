@@ -140,6 +140,40 @@ def test_codelets_give_their_functions_values_at_every_level(heat: Path, level: 
     np.testing.assert_array_equal(mixed, 2 * n)
 
 
+WIDE = """
+@codelet(
+    space="n",
+    reads={"a": "n"},
+    writes={"out": "n"},
+    types={"a": "f32"},
+    cycles=lambda n: 9 * n,
+    bound=ulps(0),
+)
+def same(a):
+    return a
+"""
+
+
+def test_a_codelet_that_names_float32_stays_wide_where_floats_are_narrowed(heat: Path):
+    heat.write_text(HEAD + WIDE)
+    Path("w.mlir").write_text(
+        """
+builtin.module {
+  func.func @main(%x: tensor<9xf32>) -> tensor<9xf32> {
+    %0 = nn.add %x, %x : (tensor<9xf32>, tensor<9xf32>) -> tensor<9xf32>
+    %1 = heat.same(%0) : (tensor<9xf32>) -> tensor<9xf32>
+    func.return %1 : tensor<9xf32>
+  }
+}
+"""
+    )
+    made = abele("opt", "w.mlir", "--load", heat, "-p", "narrow-floats")
+    assert made.exit_code == 0, made.stderr
+    assert ") : (tensor<9xf32>) -> tensor<9xf32>" in made.stdout
+    assert "nn.add" in made.stdout
+    assert "(tensor<9xf16>, tensor<9xf16>) -> tensor<9xf16>" in made.stdout
+
+
 def test_text_round_trips_at_every_level(heat: Path):
     path = program("f32")
     for level in ("nn", "nn,partition", "nn,partition,tile", "nn,partition,tile,exchange"):

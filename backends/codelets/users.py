@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isfinite, prod
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
@@ -140,7 +140,7 @@ class UsersCodelet:
             properties = properties_of(self.signature, parameters)
         except ValueError as error:
             raise InputError(f"codelet {error}") from None
-        build: Callable[..., Operation] = self.op
+        build = cast("Callable[..., Operation]", self.op)
         return build(*operands, properties=properties)
 
     # Computing
@@ -168,7 +168,7 @@ class UsersCodelet:
 
         Raises InputError if it is anything else.
         """
-        made = found if isinstance(found, tuple) else (found,)
+        made = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
         names = list(self.signature.writes)
         if len(made) != len(names):
             raise self.error(f"{len(made)} results; need {', '.join(names)}")
@@ -177,7 +177,7 @@ class UsersCodelet:
         for name, value, shape in zip(names, made, shapes, strict=True):
             if not isinstance(value, np.ndarray | np.generic):
                 raise self.error(f"{name} is a {type(value).__name__}; need an array")
-            array = np.asarray(value)
+            array = np.asarray(cast("Array", value))
             wrong = [n for n, m in zip(array.shape, shape, strict=False) if m not in (n, -1)]
             if array.ndim != len(shape) or wrong:
                 need = ["cells", *("?" if n < 0 else str(n) for n in shape[1:])]

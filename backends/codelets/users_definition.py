@@ -22,7 +22,7 @@ def codelet(
     reads: Mapping[str, str],
     writes: Mapping[str, str],
     cycles: Callable[..., float],
-    bound: Ulps,
+    bound: object,
     types: Mapping[str, str] | None = None,
     needs: Callable[..., object] | None = None,
     sensitivity: float | None = None,

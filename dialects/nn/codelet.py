@@ -142,7 +142,7 @@ def _written(name: str, text: str, dims: Sequence[CellDim], opened: Mapping[int,
 # Classes of operations
 
 
-class CodeletOp(Structured, ABC):
+class CodeletOp(IRDLOperation, Structured, ABC):
     """An operation of a user's codelet."""
 
     SIGNATURE: ClassVar[Signature]
@@ -155,24 +155,23 @@ class CodeletOp(Structured, ABC):
     @property
     def parameters(self) -> tuple[float, ...]:
         """The values of the codelet's constants, in their order."""
-        properties = cast(Operation, self).properties
-        values = (properties[name] for name in self.signature.parameters)
+        values = (self.properties[name] for name in self.signature.parameters)
         return tuple(
             float(each.value.data) for each in values if isinstance(each, IntegerAttr | FloatAttr)
         )
 
     def made_structure(self) -> Structure:
         """The space and body of the signature, for the shapes of the operands."""
-        op, signature = cast(Operation, self), self.signature
-        shapes = [shape_of(value) for value in op.operands]
+        signature = self.signature
+        shapes = [shape_of(value) for value in self.operands]
         along = Along(signature.name, parameters=self.parameters)
         return Structure(signature.space(shapes, self.parameters), Body("identity", along=along))
 
     def made_types(self) -> tuple[TensorType[Attribute], ...]:
         """The types of the results. Raises VerifyException for operands that do not fit."""
-        op, signature = cast(Operation, self), self.signature
-        elements = signature.result_elements([element_of(value) for value in op.operands])
-        space = signature.space([shape_of(value) for value in op.operands], self.parameters)
+        signature = self.signature
+        elements = signature.result_elements([element_of(value) for value in self.operands])
+        space = signature.space([shape_of(value) for value in self.operands], self.parameters)
         pairs = zip(space.results, elements, strict=True)
         return tuple(tensor(access.shape, element) for access, element in pairs)
 
@@ -199,7 +198,7 @@ class OneResultOp(ChainableOp, CodeletOp, ABC):
         return self.made_structure()
 
 
-class SeveralResultsOp(IRDLOperation, CodeletOp, ABC):
+class SeveralResultsOp(CodeletOp, ABC):
     """An operation of a codelet with several results."""
 
     custom_directives = (Number,)

@@ -131,6 +131,8 @@ def test_a_codelet_without_a_gradient_is_named(wave: Path):
         (("gradient=passed", "gradient=blur_grad"), "reads 2 tensors and writes 1; need 4 and 2"),
         (("gradient=passed", "gradient=lambda emit, op, g: g[0]"), "its gradient returns a"),
         (("gradient=passed", "gradient=lambda emit, op, g: {5: g[0]}"), "need an operand"),
+        (("gradient=passed", "gradient=lambda emit, op, g: 1 / 0"), "ZeroDivisionError"),
+        (('"g": "n + d - 1 fill"', '"g": "n, d"'), "VerifyException: g has 1 axes"),
     ],
 )
 def test_a_gradient_that_is_none_is_one_message(wave: Path, change: tuple[str, str], message: str):
