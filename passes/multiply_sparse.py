@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import AnyFloat, i1
 from xdsl.ir import Operation, SSAValue
 
 from ..backends.prices import cost
@@ -194,12 +194,14 @@ class _LookedAt:
 def _looked_at(
     op: Operation, known: KnownValues, block: tuple[int, int] | None
 ) -> _LookedAt | None:
-    """The sparse products that an operation may be; None if it has no known matrix of floats."""
-    if 0 in nn.shape_of(op.results[0]):
+    """The sparse products that an operation may be; None if it has no known matrix of numbers."""
+    element = nn.element_of(op.results[0])
+    if 0 in nn.shape_of(op.results[0]) or element == i1:
+        # nn.compute adds up numbers only.
         return None
     if isinstance(op, nn.BlockMatMulOp):
         return _listed(op, known)
-    if not isinstance(op, nn.MatMulOp) or not isinstance(nn.element_of(op.result), AnyFloat):
+    if not isinstance(op, nn.MatMulOp) or not isinstance(element, AnyFloat):
         return None
     found: list[_LookedAt] = []
     for matrix, dense, last in ((op.lhs, op.rhs, False), (op.rhs, op.lhs, True)):

@@ -70,10 +70,17 @@ class PartialSums:
             return False
         structure = op.structure()
         body, space = structure.body, structure.space
+        if body.is_scaled_product:
+            # Only operations of products may have a scale.
+            return False
         if body.combiner != "sum" or body.then or body.resumes or body.narrow is not None:
             return False
         found = batch_dim(space, self.dims[op], self.replicas)
-        return found is not None and space.dims[found.along].kind == "reduction"
+        if found is None:
+            return False
+        along = space.dims[found.along]
+        # A sum of no samples has no parts.
+        return along.kind == "reduction" and along.size > 0
 
     # The parts
 

@@ -91,6 +91,33 @@ def test_other_products_stay(density, options):
     assert not computes(rewritten(module, options))
 
 
+@pytest.mark.parametrize(("height", "width"), [(5, 3), (1, 7), (17, 2)])
+def test_blocks_may_have_odd_sizes(height, width):
+    rng = np.random.default_rng(0)
+    high, wide, count = 7, 9, 20
+    values = rng.integers(-4, 5, (count, height, width)).astype(np.float32)
+    rows, columns = (rng.integers(-n, n, count).astype(np.int32) for n in (high, wide))
+    module = program(
+        (wide * width, 6),
+        lambda x, v, r, c: nn.BlockMatMulOp(v, x, r, c, high * height),
+        *(values, rows, columns),
+    )
+    made = rewritten(module)
+    assert computes(made) == 1
+    same(module, made, (wide * width, 6))
+
+
+def test_a_list_of_truth_values_stays():
+    index = np.zeros(1, np.int32)
+    block = Block(arg_types=[TensorType(element_type(np.dtype(bool)), (4, 2))])
+    constants = [nn.ConstantOp(each) for each in (np.ones((1, 4, 4), bool), index, index)]
+    values, rows, columns = (each.result for each in constants)
+    op = nn.BlockMatMulOp(values, block.args[0], rows, columns, 4)
+    block.add_ops([*constants, op, ReturnOp(op.result)])
+    module = ModuleOp([FuncOp("main", ([block.args[0].type], [op.result.type]), Region(block))])
+    assert not computes(rewritten(module))
+
+
 def test_an_index_out_of_range_is_left_to_the_run():
     index = np.array([0, 4], np.int32)
     module = program(

@@ -150,6 +150,31 @@ def test_sums_that_are_viewed_in_another_shape_keep_it():
         np.testing.assert_array_equal(after[name], array)
 
 
+EIGHT_BITS = """
+func.func @main(%x: tensor<8x4xf8E4M3FNUZ>, %y: tensor<8x4xf8E4M3FNUZ>) -> tensor<4x4xf16> {
+  %0 = nn.matmul %x, %y transpose_lhs scale -3
+      : (tensor<8x4xf8E4M3FNUZ>, tensor<8x4xf8E4M3FNUZ>) -> tensor<4x4xf16>
+  func.return %0 : tensor<4x4xf16>
+}"""
+
+NO_SAMPLES_LEFT = """
+func.func @main(%x: tensor<8x3xf32>) -> tensor<3xf32> {
+  %none = nn.slice %x from [0, 0] step [1, 1] size [0, 3] : (tensor<8x3xf32>) -> tensor<0x3xf32>
+  %0 = nn.reduce "sum" %none axes [0] : (tensor<0x3xf32>) -> tensor<3xf32>
+  func.return %0 : tensor<3xf32>
+}"""
+
+
+@pytest.mark.parametrize("text", [EIGHT_BITS, NO_SAMPLES_LEFT])
+def test_sums_without_parts_stay_whole(text: str):
+    try:
+        module = replicated(text, way=RING)
+    except InputError as error:
+        assert "no operation has a dimension of samples" in str(error)
+    else:
+        assert not any(isinstance(op, nn.ComputeOp) for op in module.walk())
+
+
 def test_rounds_follow_each_other_only_where_they_pay():
     ways = {way: replicated(BEFORE, 4, way, FOUR) for way in (AUTO, DIRECT, RING)}
     rounds = {way: str(module).count("wrap") for way, module in ways.items()}
