@@ -63,6 +63,7 @@ class Graph:
     inputs: list[onnx.ValueInfoProto] = field(default_factory=list[onnx.ValueInfoProto])
     outputs: list[onnx.ValueInfoProto] = field(default_factory=list[onnx.ValueInfoProto])
     scope: str = ""
+    opset: int = 17
 
     def __call__(
         self, operator: str, *inputs: str, name: str = "", count: int = 1, **attributes: Any
@@ -129,10 +130,10 @@ class Graph:
         weights = self("Softmax", self("Add", scores, mask), axis=-1)
         return self.join(self("MatMul", weights, value))
 
-    def model(self, name: str, opset: int = 17) -> onnx.ModelProto:
+    def model(self, name: str) -> onnx.ModelProto:
         """The finished model."""
         graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs, self.weights)
-        opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
         return onnx.shape_inference.infer_shapes(
             helper.make_model(graph, opset_imports=opsets, ir_version=10)
         )
@@ -223,6 +224,9 @@ def gpt2(sizes: Sizes) -> onnx.ModelProto:
 
 def _rms(graph: Graph, x: str, name: str) -> str:
     """A division by the root of the mean square."""
+    if graph.opset >= 23:
+        scale = graph.weight(f"{name}.weight", graph.sizes.width, mean=1.0)
+        return graph("RMSNormalization", x, scale, axis=-1, epsilon=1e-6)
     mean = graph("ReduceMean", graph("Pow", x, graph.constant(2, np.float32)), axes=[-1])
     root = graph("Sqrt", graph("Add", mean, graph.constant(1e-6, np.float32)))
     scale = graph.weight(f"{name}.weight", graph.sizes.width, mean=1.0)
@@ -359,10 +363,48 @@ def grouped(sizes: Sizes) -> onnx.ModelProto:
     return graph.model("grouped")
 
 
+def scattered(sizes: Sizes) -> onnx.ModelProto:
+    """The decoder of `llama`, with TensorScatter and Attention of ONNX 24."""
+    graph, ids = _fixed(sizes, names=("past_key_{}.{}", "present_key_{}.{}"))
+    graph.opset = 24
+    index = graph.take("write_indices", TensorProto.INT64, "batch_size")
+    exist = graph.take("nonpad_kv_seqlen", TensorProto.INT64, "batch_size")
+    angles = _angles(sizes).astype(np.float32)
+    tables = [graph.constant(each(angles), np.float32) for each in (np.cos, np.sin)]
+    places = graph("Unsqueeze", index, graph.constant([1]))
+    steps = graph("Range", graph.constant(0), graph.size(ids, 1), graph.constant(1))
+    places = graph("Add", places, steps)
+
+    def attention(x: str, i: int, name: str) -> str:
+        query, key, value = _parts(graph, x, name)
+        query, key = (
+            graph("RotaryEmbedding", each, *tables, places, num_heads=count)
+            for each, count in ((query, sizes.heads), (key, sizes.groups))
+        )
+        query = graph.split(query, sizes.heads)
+        caches = [
+            graph(
+                "TensorScatter",
+                f"past_key_{i}.{what}",
+                graph.split(new, sizes.groups),
+                index,
+                name=f"present_key_{i}.{what}",
+                axis=2,
+            )
+            for what, new in (("key", key), ("value", value))
+        ]
+        mixed = graph("Attention", query, *caches, "", "", "", exist)
+        return graph.join(mixed)
+
+    _llama(graph, ids, attention)
+    return graph.model("scattered")
+
+
 MODELS: dict[str, Callable[[Sizes], onnx.ModelProto]] = {
     "gpt2": gpt2,
     "llama": llama,
     "grouped": grouped,
+    "scattered": scattered,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -135,7 +135,7 @@ def generate_command(
                 "--temperature 0 draws no tokens; need a number above 0 for --top-k, --top-p and "
                 "--seed"
             )
-        sampling = Sampling(**asked) if is_drawn else None
+        sampling = Sampling(**cast("dict[str, Any]", asked)) if is_drawn else None
         room = context or rounded(len(prompt) + tokens - 1)
         check_room(len(prompt), tokens, room)
         with how.progress(extensions) as on_step:

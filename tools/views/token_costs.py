@@ -47,10 +47,10 @@ def speed(decoder: Decoder) -> str:
     target, costs = decoder.session.target, decoder.costs
     cycles = costs.cycles(decoder.tokens) / decoder.tokens
     reading = int(decoder.session.programs[READ].profile["cycles"])
+    read = "each token" if decoder.prompt == 1 else f"up to {decoder.prompt} tokens"
     return (
         f"{target.clock_hz / cycles:,.0f} tokens per second on {target.spelling()}: "
         f"{cycles:,.0f} cycles ({cycles / target.clock_hz * 1e6:,.1f} us) per token, in runs of "
         f"{decoder.tokens}\n"
-        f"{reading:,} cycles ({reading / target.clock_hz * 1e6:,.1f} us) for up to "
-        f"{decoder.prompt} tokens of the prompt"
+        f"{reading:,} cycles ({reading / target.clock_hz * 1e6:,.1f} us) for {read} of the prompt"
     )

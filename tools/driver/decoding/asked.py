@@ -17,6 +17,9 @@ MOST_ENDS = 8
 SAMPLING, LOOP = "sampling", "loop over tokens"
 """The names of what is added to a model, in tables."""
 
+CONTEXT = "abele.context"
+"""The attribute of a module that is the number of tokens that a cache of one size holds."""
+
 VOCABULARY = "abele.vocabulary"
 """The attribute of a module that is the number of tokens that a decoder knows."""
 
@@ -30,7 +33,10 @@ class Decoding:
             returns the token that follows.
         drawn: whether tokens are drawn by their scores. Otherwise, the token with the highest score
             follows.
+        context: how many tokens the cache holds; 0 if that is not known. A cache of one size may
+            have more room.
     """
 
     tokens: int = 0
     drawn: bool = False
+    context: int = 0

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 
-from ....ir.support.errors import InputError
+from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp
 from ..argument_kinds import NUMBER
 from ..executable import MACHINE
 from ..not_copied import NotCopied
 from ..request import RUNS, found_front_end
 from ..session import Session
-from .asked import COUNT, ENDS, MOST_ENDS, PAST, TOKEN, TOKENS, VOCABULARY, Decoding
+from .asked import CONTEXT, COUNT, ENDS, MOST_ENDS, PAST, TOKEN, TOKENS, VOCABULARY, Decoding
+from .roles import NotADecoderError
 from .sizes import Sizes
 from .token_costs import TokenCosts
 
@@ -87,18 +88,19 @@ class Decoder(NotCopied):
         words: the size of the vocabulary.
     """
 
-    def __init__(
-        self, session: Session, ids: str, prompt: int, context: int, decoding: Decoding
-    ) -> None:
-        self.session = session
-        self.prompt, self.context = prompt, context
+    def __init__(self, session: Session, ids: str, prompt: int, decoding: Decoding) -> None:
+        self.session, self.prompt = session, prompt
         self.tokens, self.drawn = decoding.tokens, decoding.drawn
         self._ids = ids
         reader = session.programs[READ]
         self._ids_tensor = next(each for each in reader.inputs if each.name == ids)
         kept = reader.signature.kept_sizes
         self._past = kept[0].lengths[0] if kept else PAST
-        self.words = vocabulary_of(session.programs[GENERATE].module_at(MACHINE))
+        module = session.programs[GENERATE].module_at(MACHINE)
+        words = _number(module, VOCABULARY)
+        assert words is not None
+        self.words = words
+        self.context = min(decoding.context, _number(module, CONTEXT) or decoding.context)
 
     @classmethod
     def compiled(
@@ -136,17 +138,32 @@ class Decoder(NotCopied):
         if front_end.open_shapes is None:
             raise InputError(f"{front_end.name}: no model of this kind is known to be a decoder")
         sizes = Sizes(front_end.open_shapes(model), str(model), options)
-        decoding = Decoding(tokens, drawn)
-
-        def session(prompt: int) -> Session:
+        tell: Callable[[str], None] | None = options.get("on_note")
+        problem: InputError | None = None
+        for several, grows in sizes.ways:
+            at_once = min(prompt, context) if several else 1
+            asked = Decoding(tokens, drawn, context)
             programs = {
-                GENERATE: {"decoding": decoding, **sizes.given(1, context)},
-                READ: {"decoding": Decoding(0, drawn), **sizes.given(prompt, context)},
+                GENERATE: {"decoding": asked, **sizes.given(1, context, grows=grows)},
+                READ: {
+                    "decoding": replace(asked, tokens=0),
+                    **sizes.given(at_once, context, grows=grows),
+                },
             }
-            return Session.compiled(model, programs, target, runs=runs, **sizes.rest)
-
-        prompt = min(prompt, context) if sizes.takes_several else 1
-        return cls(session(prompt), sizes.ids, prompt, context, decoding)
+            try:
+                session = Session.compiled(model, programs, target, runs=runs, **sizes.rest)
+            except InputError as error:
+                if isinstance(error, DoesNotFit) or (
+                    isinstance(error, NotADecoderError) and problem is None
+                ):
+                    raise
+                problem = problem or error
+                continue
+            if problem is not None and at_once == 1 and tell is not None:
+                tell(f"reads one token of the prompt at a time, because otherwise: {problem}")
+            return cls(session, sizes.ids, at_once, asked)
+        assert problem is not None
+        raise problem
 
     @property
     def costs(self) -> TokenCosts:
@@ -249,8 +266,7 @@ def check_room(prompt: int, tokens: int, context: int) -> None:
         )
 
 
-def vocabulary_of(module: ModuleOp) -> int:
-    """The size of the vocabulary of a decoder's program."""
-    given = module.attributes[VOCABULARY]
-    assert isinstance(given, IntegerAttr)
-    return given.value.data
+def _number(module: ModuleOp, attribute: str) -> int | None:
+    """A number that is an attribute of a module; None if it has none."""
+    given = module.attributes.get(attribute)
+    return given.value.data if isinstance(given, IntegerAttr) else None

@@ -23,12 +23,12 @@ from ....dialects.host import (
 )
 from ....dialects.levels import NN
 from ....ir.provenance import named
-from ....ir.support.errors import InputError
 from ....ir.upstream import Builder, InsertPoint, ModuleOp
 from ....ir.verify import verify
 from ..padded_tables import read_room
 from ..program import entry
 from .asked import (
+    CONTEXT,
     COUNT,
     ENDS,
     HOLDS,
@@ -43,7 +43,17 @@ from .asked import (
     Decoding,
 )
 from .emit import Emit
-from .roles import IDS, LAST_KEYS, MASKS, POSITIONS, SCORES, TOTALS, kept_caches, only
+from .roles import (
+    IDS,
+    LAST_KEYS,
+    MASKS,
+    POSITIONS,
+    SCORES,
+    TOTALS,
+    NotADecoderError,
+    kept_caches,
+    only,
+)
 from .sampling import MOST_WORDS, UINT32, Choice, best_token, drawn_token
 
 CHOICE: Mapping[str, Attribute] = {"temperature": f32, "top_k": f32, "top_p": f32, "seed": UINT32}
@@ -55,13 +65,15 @@ def decode(
 ) -> dict[str, str]:
     """Turn a decoder of nn into a program that reads a prompt or generates tokens.
 
-    Returns the caches, each with the output that it receives in the next run. Raises InputError for
-    a program that is not a decoder of one sequence with its cache as inputs and outputs.
+    Returns the caches, each with the output that it receives in the next run. Raises
+    NotADecoderError for a program that is not a decoder of one sequence with its cache as inputs
+    and outputs.
 
     Args:
         keep: caches that their names do not tell.
     """
     program = _Decoder(module, keep, path)
+    program.check_context(decoding.context)
     made = program.generating(decoding) if decoding.tokens else program.reading(decoding)
     program.finish(made)
     verify(module, NN)
@@ -109,6 +121,7 @@ class _Decoder:
         self._ids = only(taken, IDS, path, "input of token ids")
         self._scores = self._scores_of(results)
         self._check_vocabulary()
+        self._size = self._room
 
     # What the model says
 
@@ -126,8 +139,8 @@ class _Decoder:
             raise self._bad(f"a vocabulary of {shape[-1]:,}; need at most {MOST_WORDS:,}")
         return name
 
-    def _bad(self, message: str) -> InputError:
-        return InputError(f"{self._path}: {message}")
+    def _bad(self, message: str) -> NotADecoderError:
+        return NotADecoderError(f"{self._path}: {message}")
 
     @property
     def words(self) -> int:
@@ -135,24 +148,36 @@ class _Decoder:
         return nn.shape_of(self._outputs[self._scores])[-1]
 
     def _check_vocabulary(self) -> None:
-        """Raise InputError if tables that ids look up have another size than the scores."""
-        pending, seen = [self._inputs[self._ids]], set[SSAValue]()
-        while pending:
-            value = pending.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            for use in value.uses:
-                op = use.operation
-                if isinstance(op, nn.GatherOp) and op.indices is value:
-                    rows = nn.shape_of(op.table)[op.table_axis]
-                    if rows != self.words:
-                        raise self._bad(
-                            f"the embedding of {self._ids!r} has {rows} tokens, and output "
-                            f"{self._scores!r} has scores of {self.words}; need one vocabulary"
-                        )
-                elif isinstance(op, nn.CastOp | nn.ReshapeOp | nn.SelectOp | nn.AddOp):
-                    pending += op.results
+        """Raise NotADecoderError if tables that ids look up have another size than the scores."""
+        for rows in _tables_of(self._inputs[self._ids]):
+            if rows != self.words:
+                raise self._bad(
+                    f"the embedding of {self._ids!r} has {rows} tokens, and output "
+                    f"{self._scores!r} has scores of {self.words}; need one vocabulary"
+                )
+
+    def check_context(self, context: int) -> None:
+        """Raise NotADecoderError if the model does not know the positions of so many tokens, as far
+        as a cache of one size holds them."""
+        context = min(context, self._size or context)
+        for name in POSITIONS:
+            for rows in _tables_of(self._inputs[name]) if name in self._inputs else ():
+                if rows < context:
+                    raise self._bad(
+                        f"a cache of {context:,} tokens, and the model knows {rows:,} positions "
+                        f"({name}); need at most {rows:,} (--context)"
+                    )
+
+    @property
+    def _room(self) -> int | None:
+        """How many tokens caches of one size hold; None if they grow, or if nothing says it."""
+        found: list[int] = []
+        for name in self.kept:
+            argument = self._inputs[name]
+            for use in argument.uses:
+                if isinstance(use.operation, nn.UpdateOp) and use.operation.table is argument:
+                    found.append(nn.shape_of(argument)[use.operation.table_axis])
+        return min(found) if found and not self._axes else None
 
     @property
     def _new(self) -> int:
@@ -163,7 +188,7 @@ class _Decoder:
     def _axes(self) -> dict[str, dict[int, str]]:
         """By cache, its axes with padding, each with the length input that is its size.
 
-        Raises InputError for a size that is a sum.
+        Raises NotADecoderError for a size that is a sum.
         """
         found: dict[str, dict[int, str]] = {}
         for each in self._padded:
@@ -179,7 +204,7 @@ class _Decoder:
     def _past(self) -> str:
         """The name of the input that says how many tokens the cache holds.
 
-        Raises InputError if caches have several.
+        Raises NotADecoderError if caches have several.
         """
         names = {name for axes in self._axes.values() for name in axes.values()}
         if len(names) > 1:
@@ -251,7 +276,7 @@ class _Decoder:
         zero = emit.constant(0, np.int32)
         tokens = emit(nn.ExpandOp(zero, (decoding.tokens,)))
         initial = [token, past, zero, tokens]
-        initial += [self._room(emit, *pair) for pair in zip(self.kept, caches, strict=True)]
+        initial += [self._with_room(emit, *pair) for pair in zip(self.kept, caches, strict=True)]
         test = self._test([each.type for each in initial], count, ends)
         emit = Emit(Builder(InsertPoint.before(self._end)), named(LOOP))
         loop = emit.insert(control.WhileOp(initial, Region(test), Region(body)))
@@ -282,7 +307,7 @@ class _Decoder:
     def _take(self, name: str, element: Attribute, shape: Sequence[int] = ()) -> SSAValue:
         """An input that the program gets; one that is there already if it is a length.
 
-        Raises InputError if the model has another one of this name.
+        Raises NotADecoderError if the model has another one of this name.
         """
         if name in self._lengths:
             return self._inputs[name]
@@ -322,7 +347,7 @@ class _Decoder:
             table = emit(nn.SliceOp(table, [0] * rank, [1] * rank, shape))
         argument.replace_all_uses_with(table)
 
-    def _room(self, emit: Emit, name: str, table: SSAValue) -> SSAValue:
+    def _with_room(self, emit: Emit, name: str, table: SSAValue) -> SSAValue:
         """A cache with the room that its table has."""
         argument = self._inputs[name]
         shape, room = nn.shape_of(argument), nn.shape_of(table)
@@ -334,7 +359,7 @@ class _Decoder:
     ) -> None:
         """Compute the inputs that follow from the numbers of tokens, and remove them.
 
-        Raises InputError for an input that does not.
+        Raises NotADecoderError for an input that does not.
 
         Args:
             own: inputs that have a value, by name.
@@ -391,6 +416,8 @@ class _Decoder:
         set_argument_sizes(self._module, left, padded)
         set_result_sizes(self._module, results.sizes)
         self._module.attributes[VOCABULARY] = IntegerAttr(self.words, i64)
+        if self._size is not None:
+            self._module.attributes[CONTEXT] = IntegerAttr(self._size, i64)
 
 
 Feed = Callable[[Emit, BlockArgument, SSAValue, SSAValue], SSAValue | None]
@@ -425,7 +452,7 @@ def _mask(emit: Emit, argument: SSAValue, past: SSAValue, total: SSAValue) -> SS
     shape = nn.shape_of(argument)
     is_float = numpy_dtype(nn.element_of(argument)).kind not in "biu"
     # A mask of floats with more axes is added to scores.
-    if any(n != 1 for n in shape[:-1]) or not shape or (is_float and len(shape) > 2):
+    if not shape or any(n != 1 for n in shape[:-1]) or (is_float and len(shape) > 2):
         return None
     places = emit.counted(shape[-1], np.int32)
     exists = emit(nn.LessOp(places, emit.shaped(total, (1,))))
@@ -442,6 +469,23 @@ ROLES: Mapping[str, tuple[Sequence[str], Feed]] = {
 
 
 _KNOWN = [name for names, _ in ROLES.values() for name in names]
+
+
+def _tables_of(value: SSAValue) -> list[int]:
+    """The numbers of rows of the tables in which a value names rows."""
+    found, pending, seen = list[int](), [value], set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for use in value.uses:
+            op = use.operation
+            if isinstance(op, nn.GatherOp) and op.indices is value:
+                found.append(nn.shape_of(op.table)[op.table_axis])
+            elif isinstance(op, nn.CastOp | nn.ReshapeOp | nn.SelectOp | nn.AddOp):
+                pending.extend(op.results)
+    return found
 
 
 def _feed_of(name: str) -> Feed | None:

@@ -22,7 +22,7 @@ MASKS = ("attention_mask", "mask")
 LAST_KEYS = ("seqlens_k",)
 """The names of inputs that are the number of tokens that exist, minus 1."""
 
-TOTALS = ("total_sequence_length",)
+TOTALS = ("total_sequence_length", "nonpad_kv_seqlen")
 """The names of inputs that are the number of tokens that exist."""
 
 SCORES = ("logits", "scores", "lm_logits", "output")
@@ -51,6 +51,10 @@ PARTNERS = (
 """What stands in the name of the output where a word of the input's name does."""
 
 
+class NotADecoderError(InputError):
+    """A model is not a decoder, or its names do not say how it is one."""
+
+
 def is_cache(name: str) -> bool:
     """Whether an input is a cache by its name."""
     return CACHE.search(name) is not None and name not in POSITIONS
@@ -72,8 +76,8 @@ def kept_caches(
 ) -> dict[str, str]:
     """The caches of a model, each with the output that it receives.
 
-    Raises InputError for a name that no input has, for a cache without a partner, for two with the
-    same one, and for a model without a cache.
+    Raises NotADecoderError for a name that no input has, for a cache without a partner, for two
+    with the same one, and for a model without a cache.
 
     Args:
         inputs: that may be caches.
@@ -83,7 +87,7 @@ def kept_caches(
     inputs = list(inputs)
     for name in given:
         if name not in inputs:
-            raise InputError(
+            raise NotADecoderError(
                 f"{place}: --keep {name}={given[name]}: no input {name!r}{suggestion(name, inputs)}"
             )
     for name in inputs:
@@ -92,7 +96,7 @@ def kept_caches(
         tried = partners(name)
         partner = next((each for each in tried if each in outputs), None)
         if partner is None:
-            raise InputError(
+            raise NotADecoderError(
                 f"{place}: cache {name!r} has no partner among the outputs; looked for "
                 f"{', '.join(tried)}; name it (--keep {name}=OUTPUT)"
                 f"{suggestion(tried[0], outputs)}"
@@ -100,7 +104,7 @@ def kept_caches(
         found[name] = partner
     found.update(given)
     if not found:
-        raise InputError(
+        raise NotADecoderError(
             f"{place}: no input is a cache by its name; there are {', '.join(inputs)}; need a "
             "decoder with its cache as inputs and outputs, or the names of these "
             "(--keep INPUT=OUTPUT)"
@@ -108,7 +112,7 @@ def kept_caches(
     twice = sorted({each for each in found.values() if [*found.values()].count(each) > 1})
     if twice:
         names = [name for name, partner in found.items() if partner == twice[0]]
-        raise InputError(
+        raise NotADecoderError(
             f"{place}: {' and '.join(names)} have the same partner {twice[0]!r}; need one for each "
             "(--keep INPUT=OUTPUT)"
         )
@@ -116,7 +120,7 @@ def kept_caches(
 
 
 def only(names: Iterable[str], known: Sequence[str], place: str, what: str) -> str:
-    """The name that is first among those known. Raises InputError if there is none.
+    """The name that is first among those known. Raises NotADecoderError if there is none.
 
     Args:
         what: it is, in the message.
@@ -125,7 +129,7 @@ def only(names: Iterable[str], known: Sequence[str], place: str, what: str) -> s
     for name in known:
         if name in listed:
             return name
-    raise InputError(
+    raise NotADecoderError(
         f"{place}: no {what} is among {', '.join(listed) or 'nothing'}; need one of "
         f"{', '.join(known)}"
     )

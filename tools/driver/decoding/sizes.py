@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....ir.support.errors import InputError
 from ...importers.bounds import GivenSize, parts_of
-from .roles import BRANCH, IDS, MASKS, TOTALS, is_cache, only
+from .roles import BRANCH, IDS, MASKS, TOTALS, NotADecoderError, is_cache, only
 
 if TYPE_CHECKING:
     from ...importers.front_end import OpenShapes
@@ -24,7 +23,6 @@ class Sizes:
     Attributes:
         ids: the name of the input of token ids.
         rest: options that do not depend on the number of tokens.
-        takes_several: whether the model takes several tokens at once.
     """
 
     def __init__(self, shapes: OpenShapes, place: str, options: Mapping[str, Any]) -> None:
@@ -33,7 +31,7 @@ class Sizes:
         self._dims: dict[str, GivenSize] = dict(options.get("dims") or {})
         self._values = dict(options.get("values") or {})
         self.ids = only(shapes, IDS, place, "input of token ids")
-        keep = options.get("keep") or {}
+        keep: Mapping[str, str] = options.get("keep") or {}
         self._caches = [name for name in shapes if name in keep or is_cache(name)]
         new = self._axes(self.ids)[-1:]
         self._new = new[0] if new else None
@@ -48,12 +46,11 @@ class Sizes:
             if symbol is not None and symbol not in self._dims
         }
         if len(growing) > 1:
-            raise InputError(
+            raise NotADecoderError(
                 f"{place}: the sizes {', '.join(sorted(growing))} of caches are free; need one "
                 "number of tokens, and sizes for the others (--dim)"
             )
-        self._grows = next(iter(growing), None)
-        self.takes_several = self._new is not None and self._new not in self._dims
+        self._free = next(iter(growing), None)
         if BRANCH in shapes:
             self._values.setdefault(BRANCH, np.array([True]))
 
@@ -64,23 +61,39 @@ class Sizes:
             None if isinstance(n, int) else n or f"{name}:{axis}" for axis, n in enumerate(shape)
         ]
 
-    def given(self, new: int, cache: int) -> dict[str, Any]:
+    @property
+    def ways(self) -> list[tuple[bool, bool]]:
+        """The ways to try, the fastest first: whether several tokens are read at once, and whether
+        a cache whose number of tokens is free grows."""
+        several = self._new is not None and self._new not in self._dims
+        ways = [(True, True), (True, False), (False, True), (False, False)]
+        return [
+            (many, grows)
+            for many, grows in ways
+            if (several or not many) and (self._free is not None or grows)
+        ]
+
+    def given(self, new: int, context: int, *, grows: bool) -> dict[str, Any]:
         """The options dims and values.
 
         Args:
             new: the most tokens that a run takes.
-            cache: how many tokens the cache holds.
+            context: how many tokens the cache holds.
         """
         dims: dict[str, GivenSize] = dict(self._dims)
         if self._new is not None:
             dims.setdefault(self._new, new if new == 1 else (1, new))
-        if self._grows is not None:
+        grows = grows and self._free is not None
+        if self._free is not None:
             # A run begins behind a multiple of the most tokens that a run takes. A size without
             # bounds would not grow.
-            dims[self._grows] = (0, max(1, (cache - 1) // new * new))
+            most = max(1, (context - 1) // new * new)
+            dims[self._free] = (0, most) if grows else context
         for name in MASKS:
             for symbol in self._axes(name):
                 if symbol is not None and symbol not in dims and len(parts_of(symbol)) == 1:
-                    dims[symbol] = (1, cache)
-        values = {name: np.array(cache) for name in TOTALS if name in self._shapes}
+                    dims[symbol] = (1, context) if grows else context
+        values: dict[str, Any] = {}
+        if not grows and TOTALS[0] in self._shapes:
+            values[TOTALS[0]] = np.array(context, np.int32)
         return {"dims": dims, "values": {**values, **self._values}}

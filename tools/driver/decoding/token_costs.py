@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Operation
@@ -18,8 +18,8 @@ from .asked import LOOP, SAMPLING
 LAYER = re.compile(r"(?:^|.*?[./])((?:h|l|layers?|blocks?)[._]?\d+)(?=[./:]|$)", re.IGNORECASE)
 """The number of a layer in the name of a node, with the word before it."""
 
-BEFORE, BEHIND = "before the layers", "behind the layers"
-"""What nodes belong to that are in no layer."""
+BEFORE, BEHIND, WHOLE = "before the layers", "behind the layers", "the model"
+"""What nodes belong to that are in no layer; the last one if there are none."""
 
 ADDED = frozenset({SAMPLING, LOOP})
 """The nodes that are added to a model."""
@@ -44,19 +44,17 @@ class TokenCosts:
     @classmethod
     def of(cls, module: ModuleOp, target: Target) -> TokenCosts:
         """The costs of a program on the machine."""
-        start, token, layers = NOTHING, NOTHING, dict[str, PhaseCycles]()
-        rest = BEFORE
+        start, once = NOTHING, list[tuple[str, PhaseCycles]]()
         steps = (op for op in module.walk() if isinstance(op, SuperstepOp))
         for step, found in zip(steps, price(module, target), strict=True):
             if _is_in_loop(step):
-                token = _sum(token, found.critical)
-                node = found.origin or ""
-                layer = layer_of(node) or (node if node in ADDED else rest)
-                if layer_of(node) is not None:
-                    rest = BEHIND
-                layers[layer] = _sum(layers.get(layer, NOTHING), found.critical)
+                once.append((found.origin or "", found.critical))
             else:
                 start = _sum(start, found.critical)
+        token, layers = NOTHING, dict[str, PhaseCycles]()
+        for name, (_, cycles) in zip(layers_of([node for node, _ in once]), once, strict=True):
+            token = _sum(token, cycles)
+            layers[name] = _sum(layers.get(name, NOTHING), cycles)
         return cls(start, token, layers)
 
     def cycles(self, tokens: int) -> int:
@@ -64,8 +62,26 @@ class TokenCosts:
         return self.start.total + tokens * self.token.total
 
 
-def layer_of(node: str) -> str | None:
-    """The layer that a node is in, by its name; None if it is in none."""
+def layers_of(nodes: Sequence[str]) -> list[str]:
+    """The layer of each node, by its name; without one, that of the node before it.
+
+    Nodes before the first layer and behind the last one are in none.
+
+    Args:
+        nodes: in the order of a program.
+    """
+    found = [_layer_of(node) for node in nodes]
+    last = max((i for i, layer in enumerate(found) if layer is not None), default=-1)
+    layers: list[str] = []
+    current = WHOLE if last < 0 else BEFORE
+    for i, (node, layer) in enumerate(zip(nodes, found, strict=True)):
+        current = BEHIND if i > last >= 0 else layer or current
+        layers.append(node if node in ADDED else current)
+    return layers
+
+
+def _layer_of(node: str) -> str | None:
+    """The layer in the name of a node; None if there is none."""
     found = LAYER.match(node)
     return None if found is None else found[1]
 

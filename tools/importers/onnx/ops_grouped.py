@@ -148,6 +148,12 @@ def _extended(
     if keys == old:
         return _replaced(node, operand, new, before)
     batch, few, tokens, size = nn.shape_of(new)
+    if keys == old and isinstance(before, SSAValue):
+        # The cache has room: rows are written in place.
+        first = node.reshape(before, (batch, 1))
+        steps = _emitted(node, node.counted(tokens, numpy_dtype(nn.element_of(first))))
+        rows = node.reshape(node.add(nn.AddOp(first, steps)), (batch, 1, tokens, 1))
+        return node.add(nn.UpdateOp(new, rows, node[operand], "last", 2))
     table = node.add(nn.ConcatOp([node[operand], new], 2))
     if not isinstance(before, SSAValue):
         if (before == old).all() and keys == old + tokens:

@@ -16,6 +16,8 @@ import pytest
 from abele.dialects import control, nn
 from abele.ir.errors import InputError
 from abele.tools.driver.decoding.decoder import GENERATE, READ, Decoder, Sampling
+from abele.tools.workshop.transformers.graphs import Shape
+from abele.tools.workshop.transformers.graphs import decoder as transformer
 
 MAKE = run_path(str(Path(__file__).parents[4] / "examples" / "make_decoders.py"))
 SIZES = MAKE["Sizes"](layers=1, width=32, heads=2, groups=1, hidden=48, words=61, longest=80)
@@ -35,7 +37,11 @@ def decoder(name: str, *, drawn: bool = False) -> Decoder:
 
 
 def scores(name: str, tokens: Sequence[int]) -> np.ndarray:
-    """The scores of onnxruntime behind each token, of the whole sequence at once."""
+    """The scores of onnxruntime behind each token, of the whole sequence at once.
+
+    Those of the forms with a cache of one size are the same as those of `llama`.
+    """
+    name = name if name == "gpt2" else "llama"
     session = onnxruntime.InferenceSession(
         model(name).SerializeToString(), providers=["CPUExecutionProvider"]
     )
@@ -43,14 +49,12 @@ def scores(name: str, tokens: Sequence[int]) -> np.ndarray:
     given: dict[str, Any] = {"input_ids": ids}
     for each in session.get_inputs():
         if each.name.startswith("past"):
-            heads, rows, size = each.shape[1:]
-            rows = CONTEXT if rows == "max_length" else 0
-            given[each.name] = np.zeros((1, heads, rows, size), np.float32)
+            heads, _, size = each.shape[1:]
+            given[each.name] = np.zeros((1, heads, 0, size), np.float32)
         elif each.name == "position_ids":
             given[each.name] = np.arange(ids.size)[None]
         elif each.name == "attention_mask":
-            rows = CONTEXT if each.shape[1] == "max_length" else ids.size
-            given[each.name] = (np.arange(rows) < ids.size).astype(np.int64)[None]
+            given[each.name] = np.ones((1, ids.size), np.int64)
     return session.run(["logits"], given)[0][0]
 
 
@@ -60,12 +64,31 @@ def follows(name: str, prompt: Sequence[int], found: Sequence[int]) -> bool:
     return best[len(prompt) - 1 : -1].tolist() == [*found]
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama"])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "grouped", "scattered"])
 def test_64_tokens_are_those_of_onnxruntime(name: str):
     found = [*decoder(name).generate(PROMPT, 64)]
     assert len(found) == 64
     assert len(set(found)) > 5
     assert follows(name, PROMPT, found)
+
+
+def test_a_model_of_fixed_sizes_has_a_cache_of_its_own_size():
+    shape = Shape(layers=1, width=16, heads=2, hidden=24, words=31, tokens=12)
+    fixed = Decoder.compiled(transformer(shape, step=True), TARGET, context=40, cache=False)
+    assert (fixed.prompt, fixed.context) == (1, 12)
+    found = [*fixed.generate([5, 30, 2], 10)]
+    session = onnxruntime.InferenceSession(
+        transformer(shape).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    ids = np.array([5, 30, 2, *found[:-1]], np.int64)
+    assert session.run(["logits"], {"ids": ids})[0].argmax(-1)[2:].tolist() == found
+    with pytest.raises(InputError, match="the cache holds 12, which is enough for 10"):
+        fixed.generate([5, 30, 2], 11)
+
+
+def test_positions_that_the_model_does_not_know_are_refused():
+    with pytest.raises(InputError, match=r"a cache of 81 tokens, and the model knows 80 positions"):
+        Decoder.compiled(model("gpt2"), TARGET, context=81)
 
 
 def test_a_new_prompt_begins_with_an_empty_cache():
