@@ -171,11 +171,18 @@ def _asked(op: nn.BlockMatMulOp) -> tuple[object, ...]:
 def _chosen(products: Sequence[nn.BlockMatMulOp], target: Target) -> BlockLists:
     """The buckets for the blocks of some products: those that were asked for, or the fastest."""
     first = products[0]
+    if first.buckets is None:
+        return fastest(products, target)[0]
+    blocks, (bands, parts) = first.most_blocks, nn.values_of(first.buckets)
+    assert blocks is not None
+    return BlockLists.planned(first.grid, (bands, parts), blocks, first.room_more)
+
+
+def fastest(products: Sequence[nn.BlockMatMulOp], target: Target) -> tuple[BlockLists, float]:
+    """The buckets with which products of one list with a capacity are fastest, and their cycles."""
+    first = products[0]
     blocks = first.most_blocks
     assert blocks is not None
-    if first.buckets is not None:
-        bands, parts = nn.values_of(first.buckets)
-        return BlockLists.planned(first.grid, (bands, parts), blocks, first.room_more)
     candidates = [
         BlockLists.planned(first.grid, (bands, parts), blocks, first.room_more)
         for bands in _divisors(first.grid[0], target.tiles)
@@ -183,7 +190,9 @@ def _chosen(products: Sequence[nn.BlockMatMulOp], target: Target) -> BlockLists:
         if bands * parts <= min(target.tiles, max(blocks, 1))
     ]
     promising = sorted(candidates, key=lambda each: _estimate(products, each, target))[:FINALISTS]
-    return min(promising, key=lambda each: _price(products, each, target))
+    prices = [_price(products, each, target) for each in promising]
+    best = min(range(len(prices)), key=prices.__getitem__)
+    return promising[best], prices[best]
 
 
 def _divisors(n: int, most: int) -> list[int]:

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from abele.dialects import nn
+from abele.dialects.abele import Plan, PlanAttr
 from abele.ir.geometry.block_lists import BlockLists
 from abele.ir.support.errors import InputError
+from abele.ir.text import parse_module, print_module
+from abele.passes.bucket_blocks import BucketBlocks
 from abele.tools import Session, Training, compile_model
 from abele.tools.cli import app
+from abele.tools.driver.context import new_context
 
 ELEMENTS = {"f16": np.float16, "f32": np.float32}
 HIGH, WIDE, COLUMNS = 8, 4, 5
@@ -224,3 +229,51 @@ def test_blocks_that_are_states_are_trained_and_replaced(tmp_path):
     crowded = {name: np.concatenate([each] * 2) for name, each in crowded.items()}
     with pytest.raises(InputError, match="states 'v', 'r', 'c': a pattern of 20 blocks does not"):
         exe.set_states(crowded)
+
+
+def test_the_blocks_of_a_bucket_may_go_round_its_tiles(tmp_path):
+    path = tmp_path / "product.mlir"
+    context = new_context()
+    text = program(4, "f32", 12, buckets="oversize 0.0 buckets [2, 1]")
+    module = parse_module(text, context, "product.mlir")
+    BucketBlocks("tiny:16").apply(context, module)
+    first, _ = (op for op in module.walk() if isinstance(op, nn.ComputeOp))
+    assert nn.shape_of(first.operands[0]) == (2, 1, 6, 4, 4)
+    # Of each band, 2 tiles have 2 rows each, and 3 of its 6 blocks at a time.
+    first.attributes["plan"] = PlanAttr(
+        Plan((1, 2, 2, 1, 1, 1, 1, 1), steps=(1, 1, 1, 1, 1, 2, 1, 1), ring=(*[-1] * 5, 2, -1, -1))
+    )
+    path.write_text(print_module(module))
+    exe = compile_model(path, "tiny:16", cache=False)
+    rng = np.random.default_rng(4)
+    for level in LEVELS:
+        given = blocks(rng, 10, 4, "f32")
+        check(lambda inputs, level=level: exe.run(inputs, at=level), given, 4, "f32")
+
+
+def test_a_weight_is_trained_with_another_pattern_at_each_step(tmp_path):
+    rng, side = np.random.default_rng(5), 2
+    weight = rng.integers(-2, 3, (WIDE * side, COLUMNS)).astype(np.float32)
+    kinds = f"tensor<9x{side}x{side}xf32>", "tensor<9xi32>"
+    w, y = f"tensor<{WIDE * side}x{COLUMNS}xf32>", f"tensor<{HIGH * side}x{COLUMNS}xf32>"
+    path = tmp_path / "weight.mlir"
+    path.write_text(f"""builtin.module {{
+      {state("w", weight)}
+      func.func @main(%v: {kinds[0]}, %r: {kinds[1]}, %c: {kinds[1]}) -> {y}
+          attributes {{arg_names = ["v", "r", "c"], result_names = ["y"]}} {{
+        %w = nn.load @w : {w}
+        %0 = nn.block_matmul %v, %w at %r, %c size {HIGH * side} capacity 12 buckets [4, 2]
+          : ({kinds[0]}, {w}, {kinds[1]}, {kinds[1]}) -> {y}
+        func.return %0 : {y}
+      }}
+    }}""")
+    made = Training(loss="mean_square", optimizer="sgd", learning_rate=RATE)
+    exe = compile_model(path, "tiny:16", train=made, cache=False)
+    for count in (9, 4):
+        given = blocks(rng, count, side, "f32")
+        target = rng.integers(-3, 4, (HIGH * side, COLUMNS)).astype(np.float32)
+        matrix = densified(given, side)
+        slope = 2 * (matrix @ weight - target) / target.size
+        weight = weight - RATE * matrix.T @ slope
+        exe.step({**given, "target": target})
+        np.testing.assert_allclose(exe.weights["w"], weight, rtol=1e-4, atol=1e-5)

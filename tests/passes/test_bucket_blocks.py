@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -7,17 +9,24 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
 from abele.backends.reference.run import run_reference
+from abele.backends.target import resolve_target
 from abele.dialects import nn
+from abele.dialects.abele import SpaceAttr
+from abele.dialects.blob_attr import BlobAttr
 from abele.dialects.block_inputs import block_inputs, block_states
 from abele.dialects.dtypes import numpy_dtype
 from abele.dialects.levels import NN
 from abele.dialects.settable import changing_states
+from abele.ir.blob import Blob
 from abele.ir.geometry.block_lists import BlockLists
 from abele.ir.support.errors import InputError
 from abele.ir.verify import verify
 from abele.passes.bucket_blocks import BucketBlocks
 from abele.tools.driver.context import new_context
 from abele.tools.driver.program import signature
+from abele.tools.testing import Miscompiled, check_pass
+from abele.tools.testing.generators.program import Program
+from abele.tools.testing.search.contracts import with_apply
 
 
 def program(grid, block, columns, *, element=f32, index=i32, count=3, products=({},), **options):
@@ -244,11 +253,14 @@ def another_capacity(op):
 def loaded(op, *names, store=False):
     """Let a product read states instead of inputs."""
     module = op.get_toplevel_object()
+    states = [each for each in module.walk() if isinstance(each, nn.StateOp)]
     for name in names:
         value = getattr(op, name)
         dtype = numpy_dtype(nn.element_of(value))
         array = np.zeros(nn.shape_of(value), dtype)
-        module.body.block.insert_op_before(nn.StateOp(name, array), module.body.block.first_op)
+        if not any(isinstance(each, nn.StateOp) and each.sym_name.data == name for each in states):
+            states.append(nn.StateOp(name, array))
+            module.body.block.insert_op_before(states[-1], module.body.block.first_op)
         load = nn.LoadOp(name, value.type)
         op.parent_block().insert_op_before(load, op)
         op.operands[op.operands.index(value)] = load.result
@@ -273,3 +285,98 @@ def loaded(op, *names, store=False):
 def test_other_lists_are_refused(change, message):
     with pytest.raises(InputError, match=message):
         BucketBlocks("tiny:16").apply(new_context(), edited(change))
+
+
+# Bugs that are planted in the pass, which the kit finds in programs whose blocks are states
+
+
+def in_states(seed):
+    """A program that multiplies lists of blocks that are states, once or twice."""
+    rng = np.random.default_rng(seed)
+    bands, parts, height, width = (int(n) for n in rng.integers(1, 4, 4))
+    grid = bands * int(rng.integers(1, 3)), parts * int(rng.integers(1, 3))
+    count, columns = int(rng.integers(0, 9)), int(rng.integers(1, 4))
+    module = program(
+        *(grid, (height, width), columns),
+        count=count,
+        products=PRODUCTS[rng.integers(len(PRODUCTS))],
+        capacity=count,
+        buckets=(bands, parts),
+        oversize=0.0,
+    )
+    products = [op for op in module.walk() if isinstance(op, nn.BlockMatMulOp)]
+    for op in products:
+        loaded(op, "values", "rows", "columns")
+    made = {op.sym_name.data: op for op in module.walk() if isinstance(op, nn.StateOp)}
+    values = rng.integers(-3, 4, (count, height, width)).astype(np.float32)
+    indices = (rng.integers(-n, n, count).astype(np.int32) for n in grid)
+    for name, array in zip(("values", "rows", "columns"), (values, *indices), strict=True):
+        made[name].value = BlobAttr(Blob(array))
+    (main,) = (op for op in module.walk() if isinstance(op, FuncOp))
+    for arg in reversed(main.body.block.args[:3]):
+        main.body.block.erase_arg(arg)
+    main.update_function_type()
+    given = {
+        f"arg{i}": rng.integers(-3, 4, nn.shape_of(arg)).astype(np.float32)
+        for i, arg in enumerate(main.body.block.args)
+    }
+    return Program(module, new_context(), given, resolve_target("tiny:4"))
+
+
+def change(module, name, changed):
+    """Change the first value of a state, if there is one of that name."""
+    for op in module.body.block.ops:
+        if isinstance(op, nn.StateOp) and op.sym_name.data == name:
+            op.value = BlobAttr(Blob(np.ascontiguousarray(changed(op.value.array))))
+
+
+def next_bucket(module):
+    for name in ("values", "rows", "columns"):
+        change(module, name, lambda array: np.roll(array, 1, axis=0))
+
+
+def lost_spill(module):
+    change(module, "values.spilled", np.zeros_like)
+
+
+def lost_place(module):
+    def without_last(values):
+        return np.where(np.arange(values.shape[2])[:, None, None] < values.shape[2] - 1, values, 0)
+
+    change(module, "values", without_last)
+
+
+def turned_blocks(module):
+    for op in module.walk():
+        if isinstance(op, nn.ComputeOp):
+            space = op.structure().space
+            first, *others = space.operands
+            axes = first.axes[:3], first.axes[4:], first.axes[3:4]
+            if first.shape[3] == first.shape[4]:
+                turned = replace(first, axes=tuple(axis for each in axes for axis in each))
+                op.properties["space"] = SpaceAttr(replace(space, operands=(turned, *others)))
+
+
+def damaged(damage):
+    tested = BucketBlocks("tiny:4")
+
+    def apply(ctx, op):
+        tested.apply(ctx, op)
+        damage(op)
+
+    return with_apply(tested, apply)
+
+
+STATES = st.integers(0, 500).map(in_states)
+
+
+def test_the_kit_finds_no_difference_in_programs_whose_blocks_are_states():
+    report = check_pass(BucketBlocks("tiny:4"), programs=STATES, examples=20, seed=0)
+    assert report.changed == report.examples
+
+
+@pytest.mark.parametrize("damage", [next_bucket, lost_spill, lost_place, turned_blocks])
+def test_the_kit_finds_a_planted_bug(damage):
+    with pytest.raises(Miscompiled) as found:
+        _ = check_pass(damaged(damage), programs=STATES, examples=200, seed=0)
+    assert found.value.examples <= 4
