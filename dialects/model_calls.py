@@ -135,16 +135,16 @@ def called_operation(
         raise VerifyException(f"{name} has {what}, so no model can call it")
     if not info.takes(len(operands)):
         raise VerifyException(f"{len(operands)} operands; {name} takes {_operands(call)}")
+    for key in given:
+        if key not in call.known:
+            hint = suggestion(key, call.known)
+            raise VerifyException(f"{name} has no attribute {key!r}{hint}")
     properties: dict[str, Attribute] = {}
     attributes: dict[str, Attribute] = {}
     for key, known in call.known.items():
         found = _attribute(call, key, known, given.get(key))
         if found is not None:
             (properties if known.is_property else attributes)[known.name] = found
-    for key in given:
-        if key not in call.known:
-            hint = suggestion(key, call.known)
-            raise VerifyException(f"{name} has no attribute {key!r}{hint}")
     try:
         op = create(call.op, operands, properties, attributes, [], None, types)
         op.verify(verify_nested_ops=False)

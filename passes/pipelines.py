@@ -166,12 +166,13 @@ def stage_of(levels: Sequence[Level] = LEVELS) -> dict[str, Level]:
 
 
 def levels_below(start: Level, levels: Sequence[Level] = LEVELS) -> tuple[Level, ...]:
-    """The levels whose passes lead from a level to exchange. For nn they include nn's own.
+    """The levels whose passes lead from a level to exchange. For nn, and for programs of other
+    compilers, which a pass leads there first, they include nn's own.
 
     Args:
         levels: of the pipeline; a level that is not among them is left by its own way out.
     """
-    if start == NN:
+    if start == NN or start not in LEVELS:
         return tuple(levels)
     below = LEVELS[LEVELS.index(start) + 1 :]
     return tuple(each for each in levels if each in below)

@@ -23,7 +23,17 @@ from xdsl.traits import Pure
 
 from ...ir.geometry.space import AccessMap, AxisMap
 from ...ir.tensor_type import tensor_type
-from ...ir.upstream import ParseError, Parser, VerifyException
+from ...ir.upstream import (
+    AttributeVariable,
+    CustomDirective,
+    ParseError,
+    Parser,
+    ParsingState,
+    Printer,
+    PrintingState,
+    VerifyException,
+    irdl_custom_directive,
+)
 from ...ir.xdsl.cached_by_form import cached_by_form
 from ..abele import parse_axis
 from ..along import Along
@@ -142,6 +152,24 @@ def _written(name: str, text: str, dims: Sequence[CellDim], opened: Mapping[int,
 # Classes of operations
 
 
+@irdl_custom_directive
+class Whole(CustomDirective):
+    """Prints an integer, also one that is the default: xDSL leaves that out."""
+
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read 2 or -1."""
+        self.value.set(state, integer(parser.parse_integer(allow_boolean=False)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write it in decimal."""
+        attribute = self.value.get(op)
+        assert isinstance(attribute, IntegerAttr)
+        state.print_whitespace(printer)
+        printer.print_int(attribute.value.data)
+
+
 class CodeletOp(IRDLOperation, Structured, ABC):
     """An operation of a user's codelet."""
 
@@ -184,6 +212,8 @@ class CodeletOp(IRDLOperation, Structured, ABC):
 class OneResultOp(ChainableOp, CodeletOp, ABC):
     """An operation of a codelet with one result. Functions of it may be computed with it."""
 
+    custom_directives = (Number, Whole)
+
     @property
     def is_of_one_type(self) -> bool:
         """Whether the result has the type of the first operand, in which the codelet computes."""
@@ -201,7 +231,7 @@ class OneResultOp(ChainableOp, CodeletOp, ABC):
 class SeveralResultsOp(CodeletOp, ABC):
     """An operation of a codelet with several results."""
 
-    custom_directives = (Number,)
+    custom_directives = (Number, Whole)
     traits = traits_def(Pure())
 
     def __init__(self, *operands: SSAValue, properties: Mapping[str, Attribute] | None = None):
@@ -254,8 +284,8 @@ def op_class(signature: Signature, documentation: str) -> type[CodeletOp]:
     constants = ""
     for name in signature.parameters:
         is_whole = name in signature.whole_parameters
-        fields[name] = prop_def(INTEGER if is_whole else NUMBER)
-        constants += f" `{name}` " + (f"${name}" if is_whole else f"custom<Number>(${name})")
+        fields[name] = _parameter(signature, name)
+        constants += f" `{name}` custom<{'Whole' if is_whole else 'Number'}>(${name})"
     several = len(signature.writes) > 1
     if several:
         fields |= {name: result_def(TensorType) for name in signature.writes}
@@ -274,6 +304,14 @@ def op_class(signature: Signature, documentation: str) -> type[CodeletOp]:
     defined = cast("type[CodeletOp]", irdl_op_definition(cast("type[IRDLOperation]", made)))
     defined.SIGNATURE = signature
     return defined
+
+
+def _parameter(signature: Signature, name: str) -> Any:
+    """The definition of a parameter, with its default, which rules and models may leave out."""
+    default = signature.parameters[name]
+    if name in signature.whole_parameters:
+        return prop_def(INTEGER, default_value=None if default is None else integer(int(default)))
+    return prop_def(NUMBER, default_value=None if default is None else number(default))
 
 
 def properties_of(signature: Signature, given: Mapping[str, float]) -> dict[str, Attribute]:
