@@ -1,7 +1,7 @@
 """Writes the programs in `programs`: StableHLO of the functions below, and what JAX computes.
 
-Needs JAX; the tests that read the files do not. Run it in this folder, with the names of programs
-or for all of them: python make_programs.py [NAME]...
+Needs JAX and optax; the tests that read the files do not. Run it in this folder, with the names of
+programs or for all of them: python make_programs.py [NAME]...
 
 Each function is called with arrays of its own example, which a seed draws. `values.npz` holds, for
 the program NAME, its inputs (NAME/in/0) and outputs (NAME/out/0) in the order of the text.
@@ -19,7 +19,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax import lax
+from jax.scipy.linalg import solve_triangular
 
 from abele.tools import from_jax
 
@@ -437,6 +439,28 @@ def fourier_filter(x):
     spectrum = jnp.fft.rfft(x)
     kept = jnp.where(jnp.arange(7) < 4, spectrum, 0)
     return jnp.abs(spectrum) ** 2, jnp.fft.irfft(kept, 12), jnp.fft.ifft(jnp.fft.fft(x, axis=0))
+
+
+@program(like=lambda random: (normal(random, 2, 5, 4), 1 + whole(random, 3, 2, 3)))
+def gradient_of_ctc(logits, labels):
+    """Of optax: the first sample has four frames and two labels."""
+    frames = jnp.array([[0, 0, 0, 0, 1], [0] * 5], jnp.float32)
+    counts = jnp.array([[0, 0, 1], [0] * 3], jnp.float32)
+
+    def loss(logits):
+        return optax.ctc_loss(logits, frames, labels, counts).sum()
+
+    return jax.value_and_grad(loss)(logits)
+
+
+@program((2, 5, 5), (2, 5, 3))
+def gradient_of_cholesky(a, b):
+    def solved(a, b):
+        factor = jnp.linalg.cholesky(a @ a.transpose(0, 2, 1) + 5 * jnp.eye(5))
+        half = solve_triangular(factor, b, lower=True)
+        return solve_triangular(factor, half, lower=True, trans=1)
+
+    return jax.value_and_grad(lambda a, b: (solved(a, b) ** 2).sum(), (0, 1))(a, b)
 
 
 def waves(random: np.random.RandomState, *shape: int) -> Any:
