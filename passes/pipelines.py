@@ -32,6 +32,8 @@ PASSES: dict[str, str] = {
     "eliminate-dead": "abele.passes.eliminate_dead:EliminateDead",
     "canonicalize": "abele.passes.canonicalize:Canonicalize",
     "bucket-blocks": "abele.passes.bucket_blocks:BucketBlocks",
+    "merge-products": "abele.passes.merge_products:MergeProducts",
+    "read-through": "abele.passes.read_through:ReadThrough",
     "multiply-sparse": "abele.passes.multiply_sparse:MultiplySparse",
     "multiply-quantised": "abele.passes.multiply_quantised:MultiplyQuantised",
     "fold-scales": "abele.passes.fold_scales:FoldScales",

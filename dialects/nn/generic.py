@@ -167,7 +167,7 @@ class ComputeOp(IRDLOperation, Followed):
             raise VerifyException(f"{len(self.made)} results; need {len(inferred)}")
         for i, (value, type_) in enumerate(zip(self.made, inferred, strict=True)):
             shape, need = shape_of(value), shape_of(type_)
-            if not _is_view(shape, need):
+            if not is_view(shape, need):
                 raise VerifyException(
                     f"result type {value.type} of result {i}; need the shape {list(need)}, or one "
                     "of which that is a view"
@@ -221,7 +221,7 @@ class ComputeOp(IRDLOperation, Followed):
                 f"{len(self.inputs)} operands for a space of {len(space.operands)}"
             )
         for i, (value, access) in enumerate(zip(self.inputs, space.operands, strict=True)):
-            if not _is_view(shape_of(value), access.shape):
+            if not is_view(shape_of(value), access.shape):
                 raise VerifyException(
                     f"operand {i}: {tensor_of(value)}, which the space reads as "
                     f"{list(access.shape)}; need a view of its axes, split or as they are"
@@ -325,7 +325,7 @@ class ComputeOp(IRDLOperation, Followed):
                 )
 
 
-def _is_view(shape: Shape, view: Shape) -> bool:
+def is_view(shape: Shape, view: Shape) -> bool:
     """Whether a view has the axes of a tensor, each as it is or split into several."""
     at = 0
     for n in shape:

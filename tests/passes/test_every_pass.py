@@ -17,7 +17,7 @@ from abele.tools.testing.search.contracts import contracts_of, must_accept_all
 OWN_TESTS = (
     *("plan-splits", "differentiate", "train", "assign-stages", "cut-batch"),
     *("narrow-partials", "narrow-products", "narrow-stashes"),
-    *("multiply-quantised", "multiply-sparse", "bucket-blocks"),
+    *("multiply-quantised", "multiply-sparse", "bucket-blocks", "merge-products", "read-through"),
     *("convert-linalg-to-nn", "convert-stablehlo-to-nn"),
     *("convert-nn-to-linalg", "convert-nn-to-stablehlo"),
 )

@@ -45,6 +45,7 @@ from .keep_levels import KeepLevels
 from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
+from .merging import with_products
 from .pipelines import make_parts, part_of_batch
 from .program import ReadProgram, read_program
 from .pruning import prune, with_sparse_products
@@ -212,6 +213,8 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
         bucket_blocks(program, context, machine.spelling())
         pipeline = with_sparse_products(pipeline, program, machine.spelling())
         asked = asked_training(request.train, program)
+        if not request.passes and asked is None:
+            pipeline = with_products(pipeline, program, machine.spelling())
         if asked is not None:
             make_train(asked, program, pipeline, context)
         make_parts(request.micro_batches, asked, program)

@@ -1,0 +1,79 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region, SSAValue
+
+from abele.backends.reference.run import run_reference
+from abele.dialects import nn
+from abele.dialects.levels import NN
+from abele.ir.verify import verify
+from abele.passes.read_through import ReadThrough, moved_products
+from abele.tools.driver.context import new_context
+
+
+def products(draw: Callable[..., Any]) -> ModuleOp:
+    """@main multiplies tensors of three axes, of which some are transposed, as is the result."""
+    b, m, n, k = (draw(st.integers(1, 4)) for _ in range(4))
+    block = Block()
+    operands: list[SSAValue] = []
+    for shape in ((b, m, k), (b, k, n)):
+        order = draw(st.permutations(range(3)))
+        stored = tuple(shape[order.index(i)] for i in range(3))
+        argument = block.insert_arg(TensorType(f32, stored), len(block.args))
+        moved = nn.TransposeOp(argument, order)
+        block.add_op(moved)
+        operands.append(moved.result)
+    product = nn.MatMulOp(*operands)
+    last = nn.TransposeOp(product.result, draw(st.permutations(range(3))))
+    block.add_ops([product, last, ReturnOp(last.result)])
+    types = [each.type for each in block.args], [last.result.type]
+    return ModuleOp([FuncOp("main", types, Region(block))])
+
+
+def heads(draw: Callable[..., Any]) -> ModuleOp:
+    """@main multiplies two slices of its argument in heads, as attention does after a product that
+    makes queries and keys at once."""
+    tokens, count, width = (draw(st.integers(1, 4)) for _ in range(3))
+    before, after = (width * draw(st.integers(0, 2)) for _ in range(2))
+    size = count * width
+    columns = before + 2 * size + after
+    block = Block(arg_types=[TensorType(f32, (tokens, columns))])
+    operands: list[SSAValue] = []
+    for i, order in enumerate(([1, 0, 2], [1, 2, 0])):
+        part = nn.SliceOp(block.args[0], [0, before + i * size], [1, 1], [tokens, size])
+        split = nn.ReshapeOp(part.result, [tokens, count, width])
+        moved = nn.TransposeOp(split.result, order)
+        block.add_ops([part, split, moved])
+        operands.append(moved.result)
+    product = nn.MatMulOp(*operands)
+    block.add_ops([product, ReturnOp(product.result)])
+    return ModuleOp([FuncOp("main", ([block.args[0].type], [product.result.type]), Region(block))])
+
+
+@pytest.mark.parametrize("make", [products, heads])
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_products_compute_the_same_without_movements(
+    make: Callable[..., ModuleOp], data: st.DataObject
+):
+    module = make(data.draw)
+    made = module.clone()
+    ReadThrough().apply(new_context(), made)
+    verify(made, NN)
+    assert not any(isinstance(op, nn.MatMulOp | nn.TransposeOp | nn.SliceOp) for op in made.walk())
+    assert moved_products(made) == []
+    (function,) = made.body.block.ops
+    assert isinstance(function, FuncOp)
+    rng = np.random.default_rng(0)
+    arrays = {
+        f"arg{i}": rng.integers(-4, 5, nn.shape_of(each)).astype(np.float32)
+        for i, each in enumerate(function.args)
+    }
+    before, after = (run_reference(each, arrays).outputs["out0"] for each in (module, made))
+    np.testing.assert_array_equal(after, before)

@@ -1,0 +1,33 @@
+"""The passes for products that the default pipeline runs for programs that have such products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dialects.levels import NN
+from ...ir.upstream import ModulePass
+from ...passes.fuse_chains import FuseChains
+from ...passes.merge_products import MergeProducts, products_of_a_value
+from ...passes.read_through import ReadThrough, moved_products
+from .program import ReadProgram
+
+
+def with_products(
+    pipeline: Sequence[ModulePass], program: ReadProgram, target: str
+) -> tuple[ModulePass, ...]:
+    """The default pipeline, with passes for products of one value and for transposed products, if
+    the program has such.
+
+    Products are merged first, so that fold-constants joins their weights. They read through
+    transposes once these have been simplified, before groups are made.
+    """
+    if program.level != NN:
+        return tuple(pipeline)
+    found = [*pipeline]
+    if moved_products(program.module):
+        before = next((i for i, each in enumerate(found) if isinstance(each, FuseChains)), None)
+        if before is not None:
+            found.insert(before, ReadThrough())
+    if products_of_a_value(program.module):
+        found.insert(0, MergeProducts(target))
+    return tuple(found)
