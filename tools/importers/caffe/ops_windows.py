@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
@@ -12,6 +13,9 @@ from .fields import Fields
 from .layer_node import Importer, LayerNode
 
 POOLS = ("MAX", "AVE", "STOCHASTIC")
+
+LEAST_SUM = float(np.finfo(np.float32).tiny)
+"""What the sum of a window begins with, so that a window of zeros has the mean 0."""
 
 
 def _window(node: LayerNode, fields: Fields, rank: int) -> dict[str, list[int]]:
@@ -95,12 +99,32 @@ def _pooling(node: LayerNode) -> Sequence[Value]:
                 f"windows of {size} with stride {stride} leave an image of {list(image)}"
             )
     if kind == "STOCHASTIC":
-        raise node.unsupported("pooling of a random element", "MAX and AVE are")
+        if node.scope.phase == "TRAIN":
+            raise node.unsupported("pooling of a random element", "MAX and AVE are in training")
+        if any(low):
+            raise fields.bad("pad", f"{low} with STOCHASTIC; need 0")
+        return [_expected(node, node[0], size, stride, high)]
     if kind == "MAX":
         if len(node.layer.tops) > 1:
             raise node.unsupported("a second top with the places of the largest", "one top is")
         return [node.apply("MaxPool", node[0], kernel_shape=size, strides=stride, pads=low + high)]
     return [_averaged(node, node[0], size, stride, low, is_ceil)]
+
+
+def _expected(
+    node: LayerNode,
+    image: SSAValue,
+    size: Sequence[int],
+    stride: Sequence[int],
+    high: Sequence[int],
+) -> SSAValue:
+    """The mean of a random element of each window, whose chances are in proportion to its elements:
+    the sum of their squares, divided by their sum. As in Caffe, the sum begins with LEAST_SUM."""
+    squares, total = (
+        node.add(nn.PoolOp(each, "sum", size, stride=stride, pad_high=high))
+        for each in (node.add(nn.SquareOp(image)), image)
+    )
+    return node.add(nn.DivOp(squares, node.shifted(total, LEAST_SUM)))
 
 
 def _padding_after(n: int, size: int, stride: int, pad: int, is_ceil: bool) -> int:

@@ -133,6 +133,8 @@ def _pooling(each: Layer, bottoms: list[Array], weights: list[Array]) -> list[Ar
             part = x[:, :, max(top, 0) : min(bottom, h), max(left, 0) : min(right, w)]
             if s.get("pool", "MAX") == "MAX":
                 y[:, :, i, j] = part.max((2, 3))
+            elif s["pool"] == "STOCHASTIC":
+                y[:, :, i, j] = (part**2).sum((2, 3)) / np.maximum(part.sum((2, 3)), 1e-38)
             else:
                 y[:, :, i, j] = part.sum((2, 3)) / size
     return [y]

@@ -8,6 +8,7 @@ import pytest
 
 from abele.backends.reference import run_reference
 from abele.ir.context import AbeleContext
+from abele.ir.support.errors import InputError
 from abele.tools.importers.caffe.reader import read_caffe
 from abele.tools.importers.front_end import Reading
 from abele.tools.testing.hostile.caffe_files import caffemodel
@@ -119,6 +120,32 @@ def test_a_convolution_of_two_bottoms_uses_its_weights_twice(tmp_path: Path):
 )
 def test_pools_round_up_and_clip_the_last_window(tmp_path: Path, pool: str, settings: Layer):
     agree(tmp_path, one("Pooling", pooling_param={"pool": Word(pool), **settings}), {"x": IMAGE})
+
+
+@pytest.mark.parametrize("settings", [{"kernel_size": 3, "stride": 2}, {"global_pooling": True}])
+def test_stochastic_pools_are_weighted_means_in_the_test_phase(tmp_path: Path, settings: Layer):
+    image = np.maximum(IMAGE, 0)
+    image[0, 1] = 0
+    net = one("Pooling", pooling_param={"pool": Word("STOCHASTIC"), **settings})
+    agree(tmp_path, net, {"x": image})
+
+
+@pytest.mark.parametrize(
+    ("settings", "training", "message"),
+    [
+        ({"kernel_size": 2}, True, "pooling of a random element is not supported"),
+        ({"kernel_size": 2, "pad": 1}, False, r"pad.*\[1, 1\] with STOCHASTIC; need 0"),
+    ],
+)
+def test_stochastic_pools_have_no_padding_and_are_not_trained(
+    tmp_path: Path, settings: Layer, training: bool, message: str
+):
+    path = tmp_path / "net.prototxt"
+    given = layer("Input", "x", input_param={"shape": {"dim": [1, 1, 4, 4]}})
+    net = one("Pooling", pooling_param={"pool": Word("STOCHASTIC"), **settings})
+    path.write_text(text_of([given, *net]))
+    with pytest.raises(InputError, match=message):
+        read_caffe(path, Reading(AbeleContext(), str(path), training=training))
 
 
 @pytest.mark.parametrize("region", ["ACROSS_CHANNELS", "WITHIN_CHANNEL"])
