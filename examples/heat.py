@@ -4,6 +4,11 @@
 from abele.tools.extensions import codelet, ulps
 
 
+def back(emit, op, gradients):
+    """What a cell gives to its neighbours is what they give to it: a step is its own gradient."""
+    return {0: emit(step(gradients[0], k=op.properties["k"].value.data))}
+
+
 @codelet(
     space="y, x, d = 3 whole, e = 3 whole",
     reads={"t": "y + d - 1 edge, x + e - 1 edge"},
@@ -13,6 +18,7 @@ from abele.tools.extensions import codelet, ulps
     bound=ulps(8, of="largest"),
     # A step moves a cell by at most as much as the cells around it are moved.
     sensitivity=1.0,
+    gradient=back,
 )
 def step(t, *, k=0.1):
     """Moves each cell towards the mean of its four neighbours. The edge keeps its heat."""

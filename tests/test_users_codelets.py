@@ -329,3 +329,17 @@ def test_a_twin_for_numba_runs_in_place_of_numpy_where_kernels_do(
     total = x[:, 0] * x[:, 0] + x[:, 1] * x[:, 1] + x[:, 2] * x[:, 2]
     np.testing.assert_allclose(found, np.exp(total * np.float32(0.3)), rtol=1e-5)
     assert bool(called) == (kernels != "plain")
+
+
+def test_a_function_behind_a_window_is_priced_for_each_result_once(heat: Path):
+    step = "%0 = heat.step(%t) rate 0.1 : (tensor<48x48xf32>) -> tensor<48x48xf32>"
+    relu = "%1 = nn.relu %0 : (tensor<48x48xf32>) -> tensor<48x48xf32>"
+    cycles: list[int] = []
+    for body, result in ((step, "%0"), (f"{step}\n{relu}", "%1")):
+        Path("step.mlir").write_text(
+            "builtin.module { func.func @main(%t: tensor<48x48xf32>) -> tensor<48x48xf32> {\n"
+            f"{body}\nfunc.return {result} : tensor<48x48xf32> }} }}"
+        )
+        cycles.append(compile_model("step.mlir", "tiny:16", load=[heat]).profile["compute_cycles"])
+    each = 48 * 48 // 16
+    assert cycles[0] < cycles[1] <= cycles[0] + 3 * each

@@ -19,7 +19,7 @@ from ...dialects.combiners import MEMBERS
 from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.grid import Cut
-from ...ir.geometry.space import AccessMap, AxisMap
+from ...ir.geometry.space import AccessMap, AxisMap, Space
 from ...ir.support.arrays import Integers
 from ...ir.support.number_kinds import is_floating
 from ..codelets.combiners import NUMERICS
@@ -119,13 +119,22 @@ def compute_cycles(
     return cycles * turns, methods
 
 
+def _result_dims(space: Space) -> tuple[int, ...]:
+    """The dimensions of a result's elements, without whole ones that only operands have."""
+    named = {d for access in space.results for axis in access.axes for d, _ in axis.terms}
+    return (
+        *space.of_kind("parallel"),
+        *(d for d in space.of_kind("whole") if d in named),
+    )
+
+
 def _turn_cycles(
     work: Workload, shares: Integers, threads: Integers, method: str
 ) -> tuple[FloatCycles, NDArray[np.str_]]:
     """Like compute_cycles, for cells that consist of equal shares, one per thread."""
     operand, target = work.operand, work.target
     space, body = work.structure.space, work.structure.body
-    outputs = elements(shares, space.of_kind("parallel", "whole")) * threads
+    outputs = elements(shares, _result_dims(space)) * threads
     if body.then:
         if _is_scaled_add(work):
             both = cost.scaled_add_cycles(outputs, operand.name, target)
