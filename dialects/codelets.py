@@ -113,7 +113,7 @@ class Signature:
         try:
             return Space(dims, reads, writes)
         except ValueError as error:
-            raise VerifyException(f"{self.name}: {error}") from None
+            raise VerifyException(str(error)) from None
 
     def sizes(self, shapes: Sequence[Shape], parameters: Sequence[float]) -> Shape:
         """The size of each dimension. Raises VerifyException for shapes that do not fit."""
@@ -151,19 +151,15 @@ class Signature:
         for d, dim in enumerate(self.dims):
             if d not in found:
                 raise VerifyException(
-                    f"{self.name}: nothing decides the size of {dim.name}; need {dim.name} = NUMBER"
-                    " in its space"
+                    f"nothing decides the size of {dim.name}; need {dim.name} = NUMBER in its space"
                 )
             same = number.get(str(dim.size))
             if same is not None and found[same] != found[d]:
                 raise VerifyException(
-                    f"{self.name}: {dim.name} is {found[d]}; need {found[same]}, the size of "
-                    f"{dim.size}"
+                    f"{dim.name} is {found[d]}; need {found[same]}, the size of {dim.size}"
                 )
             if found[d] < int(dim.whole):
-                raise VerifyException(
-                    f"{self.name}: {dim.name} is {found[d]}; need {int(dim.whole)} or more"
-                )
+                raise VerifyException(f"{dim.name} is {found[d]}; need {int(dim.whole)} or more")
         made = tuple(found[d] for d in range(len(self.dims)))
         self.check_needs(made, given)
         return made

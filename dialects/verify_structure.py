@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import AnyFloat, i32
 from xdsl.ir import Attribute
 
-from ..ir.geometry.space import AccessMap
+from ..ir.geometry.space import AccessMap, Space
 from ..ir.support.limits import POINTS, short
 from ..ir.upstream import VerifyException
 from .abele import stages_text, verify_chain
+from .codelets import Signature
 from .combiners import MEMBERS
 from .scalar_functions import FUNCTIONS
 from .structured import Body, Structure, extras_of
@@ -121,6 +122,7 @@ def _verify_along(structure: Structure) -> None:
         kinds = tuple("whole" if each.whole else "parallel" for each in signature.dims)
         if tuple(dim.kind for dim in space.dims) != kinds or space.relations:
             raise VerifyException(f"codelet {signature.name}: need dimensions {', '.join(kinds)}")
+        _verify_cells(space, signature)
         return
     name = f"{body.along.name} along a dimension"
     whole = space.of_kind("whole")
@@ -134,6 +136,20 @@ def _verify_along(structure: Structure) -> None:
         raise VerifyException(f"{name} of {body.function}; need identity")
     if body.then and body.along.name == "sort_indices":
         raise VerifyException(f"a chain after {name}; indices are integers")
+
+
+def _verify_cells(space: Space, signature: Signature) -> None:
+    """Check that each map has the whole dimensions that a cell's array has as axes."""
+    own = space.operands[: len(signature.reads)]
+    maps = (*signature.reads.items(), *signature.writes.items())
+    for (name, map_), access in zip(maps, (*own, *space.results), strict=True):
+        wanted = {d for d in signature.whole_of(map_) if space.dims[d].size != 1}
+        found = {d for d in access.dims() if space.dims[d].kind == "whole"}
+        if found - wanted or wanted - found:
+            names = ", ".join(space.dims[d].name for d in sorted(wanted)) or "none"
+            raise VerifyException(
+                f"{name} of codelet {signature.name}: need whole dimensions {names}"
+            )
 
 
 def verify_result_types(body: Body, elements: Sequence[Attribute]) -> None:

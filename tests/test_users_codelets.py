@@ -343,3 +343,33 @@ def test_a_function_behind_a_window_is_priced_for_each_result_once(heat: Path):
         cycles.append(compile_model("step.mlir", "tiny:16", load=[heat]).profile["compute_cycles"])
     each = 48 * 48 // 16
     assert cycles[0] < cycles[1] <= cycles[0] + 3 * each
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("(y + d - 1 edge", "(y edge"), "t of codelet heat.step: need whole dimensions d, e"),
+        (("d = 3 whole", "d = 3"), "codelet heat.step: need dimensions"),
+        (("heat.step [0.1]", "heat.step [0.1, 2.0]"), "with 2 parameters; need 1"),
+        (("heat.step [0.1]", "heat.top [2.0]"), "need"),
+    ],
+)
+def test_damaged_text_of_a_codelet_is_refused(heat: Path, change: tuple[str, str], message: str):
+    Path("s.mlir").write_text(
+        """
+builtin.module {
+  func.func @main(%t: tensor<12x10xf32>) -> tensor<12x10xf32> {
+    %0 = heat.step(%t) rate 0.1 : (tensor<12x10xf32>) -> tensor<12x10xf32>
+    func.return %0 : tensor<12x10xf32>
+  }
+}
+"""
+    )
+    spec = ("-p", "nn,partition", "--target", "tiny:8")
+    assert abele("opt", "s.mlir", "--load", heat, *spec, "-o", "a.mlir").exit_code == 0
+    text = Path("a.mlir").read_text()
+    assert change[0] in text
+    Path("b.mlir").write_text(text.replace(*change))
+    made = abele("opt", "b.mlir", "--load", heat)
+    assert made.exit_code == 2
+    assert message in made.stderr
