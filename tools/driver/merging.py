@@ -9,6 +9,7 @@ from ...ir.upstream import ModulePass
 from ...passes.fuse_chains import FuseChains
 from ...passes.merge_products import MergeProducts, products_of_a_value
 from ...passes.read_through import ReadThrough, moved_products
+from ...passes.summarize_softmax import SummarizeSoftmax, has_short_softmax
 from .program import ReadProgram
 
 
@@ -24,10 +25,11 @@ def with_products(
     if program.level != NN:
         return tuple(pipeline)
     found = [*pipeline]
-    if moved_products(program.module):
-        before = next((i for i, each in enumerate(found) if isinstance(each, FuseChains)), None)
-        if before is not None:
-            found.insert(before, ReadThrough())
+    before = next((i for i, each in enumerate(found) if isinstance(each, FuseChains)), None)
+    if before is not None:
+        late: list[ModulePass] = [ReadThrough()] if moved_products(program.module) else []
+        late += [SummarizeSoftmax()] if has_short_softmax(program.module) else []
+        found[before:before] = late
     if products_of_a_value(program.module):
         found.insert(0, MergeProducts(target))
     return tuple(found)
