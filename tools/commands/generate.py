@@ -18,6 +18,7 @@ from .compiling import Compilation, compiles_with
 from .threads import ThreadCount, use_threads
 
 with deferred(__name__):
+    from ..driver.decoding.asked import BOUNDS
     from ..driver.decoding.decoder import Decoder, Sampling, check_room
     from ..views.token_costs import costs_table, speed
 
@@ -145,6 +146,7 @@ def generate_command(
                 context=room,
                 tokens=per_run,
                 drawn=is_drawn,
+                bounds=[name for name in BOUNDS if asked.get(name)],
                 **_options(how.request(model, extensions, on_step)),
             )
             made: list[int] = []

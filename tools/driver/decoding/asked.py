@@ -14,6 +14,9 @@ TOKENS, MADE, HOLDS = "tokens", "made", "held"
 MOST_ENDS = 8
 """The most tokens that end a text."""
 
+BOUNDS = ("top_k", "top_p")
+"""The inputs that bound which tokens may be drawn. The program searches each of these bounds."""
+
 SAMPLING, LOOP = "sampling", "loop over tokens"
 """The names of what is added to a model, in tables."""
 
@@ -33,10 +36,12 @@ class Decoding:
             returns the token that follows.
         drawn: whether tokens are drawn by their scores. Otherwise, the token with the highest score
             follows.
+        bounds: those of BOUNDS that say which tokens may be drawn.
         context: how many tokens the cache holds; 0 if that is not known. A cache of one size may
             have more room.
     """
 
     tokens: int = 0
     drawn: bool = False
+    bounds: tuple[str, ...] = BOUNDS
     context: int = 0

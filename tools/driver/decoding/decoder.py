@@ -17,7 +17,18 @@ from ..executable import MACHINE
 from ..not_copied import NotCopied
 from ..request import RUNS, found_front_end
 from ..session import Session
-from .asked import CONTEXT, COUNT, ENDS, MOST_ENDS, PAST, TOKEN, TOKENS, VOCABULARY, Decoding
+from .asked import (
+    BOUNDS,
+    CONTEXT,
+    COUNT,
+    ENDS,
+    MOST_ENDS,
+    PAST,
+    TOKEN,
+    TOKENS,
+    VOCABULARY,
+    Decoding,
+)
 from .roles import NotADecoderError
 from .sizes import Sizes
 from .token_costs import TokenCosts
@@ -63,14 +74,23 @@ class Sampling:
         if not 0 <= index(self.seed) <= MOST_SEED:
             raise InputError(f"seed {self.seed}; need 0..{MOST_SEED}")
 
-    def inputs(self, words: int) -> dict[str, Any]:
-        """The inputs of a program that draws tokens."""
-        return {
-            "temperature": np.float32(self.temperature),
-            "top_k": np.float32(self.top_k or words),
-            "top_p": np.float32(self.top_p),
-            "seed": np.uint32(self.seed),
-        }
+    def inputs(self, words: int, bounds: Sequence[str]) -> dict[str, Any]:
+        """The inputs of a program that draws tokens.
+
+        Raises InputError for a bound that the program does not search.
+
+        Args:
+            words: of the vocabulary.
+            bounds: those that it searches.
+        """
+        found = {"temperature": np.float32(self.temperature), "seed": np.uint32(self.seed)}
+        given = {"top_k": (self.top_k or words, words), "top_p": (self.top_p, 1)}
+        for name, (value, every) in given.items():
+            if name in bounds:
+                found[name] = np.float32(value)
+            elif value != every:
+                raise InputError(f"{name} {value}; the decoder is compiled without it (bounds)")
+        return found
 
 
 class Decoder(NotCopied):
@@ -91,6 +111,7 @@ class Decoder(NotCopied):
     def __init__(self, session: Session, ids: str, prompt: int, decoding: Decoding) -> None:
         self.session, self.prompt = session, prompt
         self.tokens, self.drawn = decoding.tokens, decoding.drawn
+        self._bounds = decoding.bounds
         self._ids = ids
         reader = session.programs[READ]
         self._ids_tensor = next(each for each in reader.inputs if each.name == ids)
@@ -112,6 +133,7 @@ class Decoder(NotCopied):
         context: int = 128,
         tokens: int = 16,
         drawn: bool = False,
+        bounds: Sequence[str] = BOUNDS,
         runs: float = RUNS,
         **options: Any,
     ) -> Decoder:
@@ -128,12 +150,16 @@ class Decoder(NotCopied):
             context: how many tokens the cache holds.
             tokens: the most tokens that a run generates.
             drawn: whether tokens are drawn by their scores; the best one follows otherwise.
+            bounds: which of top_k and top_p a Sampling may ask for. Each costs a search.
             runs: those of each program that are expected between two changes; see Session.
             options: of compile_model. `keep` names caches that their names do not tell.
         """
         for name, value in (("prompt", prompt), ("context", context), ("tokens", tokens)):
             if index(value) < 1:
                 raise InputError(f"{name} {value}; need 1 or more")
+        for name in bounds:
+            if name not in BOUNDS:
+                raise InputError(f"bounds: {name!r}; need {' or '.join(BOUNDS)}")
         front_end = found_front_end(model)
         if front_end.open_shapes is None:
             raise InputError(f"{front_end.name}: no model of this kind is known to be a decoder")
@@ -142,7 +168,7 @@ class Decoder(NotCopied):
         problem: InputError | None = None
         for several, grows in sizes.ways:
             at_once = min(prompt, context) if several else 1
-            asked = Decoding(tokens, drawn, context)
+            asked = Decoding(tokens, drawn, tuple(bounds), context)
             programs = {
                 GENERATE: {"decoding": asked, **sizes.given(1, context, grows=grows)},
                 READ: {
@@ -238,7 +264,7 @@ class Decoder(NotCopied):
             return {}
         sampling = sampling or Sampling()
         sampling.check(self.words)
-        return sampling.inputs(self.words)
+        return sampling.inputs(self.words, self._bounds)
 
 
 def check_room(prompt: int, tokens: int, context: int) -> None:

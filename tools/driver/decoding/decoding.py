@@ -28,6 +28,7 @@ from ....ir.verify import verify
 from ..padded_tables import read_room
 from ..program import entry
 from .asked import (
+    BOUNDS,
     CONTEXT,
     COUNT,
     ENDS,
@@ -322,7 +323,9 @@ class _Decoder:
         """The inputs that say how a token is drawn."""
         if not decoding.drawn:
             return None
-        return Choice(**{name: self._take(name, element) for name, element in CHOICE.items()})
+        left_out = {*BOUNDS} - {*decoding.bounds}
+        wanted = {name: element for name, element in CHOICE.items() if name not in left_out}
+        return Choice(**{name: self._take(name, element) for name, element in wanted.items()})
 
     def _presents(self) -> dict[str, SSAValue]:
         """The caches behind a step, by their names as outputs."""

@@ -155,6 +155,20 @@ def test_prompts_and_tokens_that_do_not_fit_are_refused(given: dict[str, Any], m
         decoder("gpt2").generate(**{"prompt": [1], "tokens": 2, **given})
 
 
+def test_a_decoder_searches_only_the_bounds_that_it_may_be_asked_for():
+    few = Decoder.compiled(model("gpt2"), TARGET, context=8, drawn=True, bounds=[], cache=False)
+    for name, program in few.session.programs.items():
+        given = {each.name for each in program.inputs}
+        assert {"temperature", "seed"} <= given, name
+        assert not {"top_k", "top_p"} & given
+        module = program.module_at("nn")
+        assert not any(isinstance(op, control.RepeatOp) for op in module.walk())
+    with pytest.raises(InputError, match="top_p 0.5; the decoder is compiled without it"):
+        few.generate([1], 2, sampling=Sampling(top_p=0.5))
+    with pytest.raises(InputError, match="bounds: 'top'; need top_k or top_p"):
+        Decoder.compiled(model("gpt2"), TARGET, bounds=["top"])
+
+
 @pytest.mark.parametrize(
     ("sampling", "match"),
     [

@@ -33,11 +33,11 @@ def bounding(words: int) -> ModuleOp:
     emit = Emit(Builder(InsertPoint.at_end(block)), UnknownLoc())
     scores, limit = block.args
     ones = emit.constant(np.ones(words), np.float32)
-    bound = lower_bound(emit, scores, ones, limit)
+    bound = emit(nn.GreaterEqualOp(scores, lower_bound(emit, scores, ones, limit)))
     emit.insert(ReturnOp(bound))
     main = FuncOp("main", (types, [bound.type]), Region(block))
     main.attributes["arg_names"] = ArrayAttr(map(StringAttr, ("scores", "limit")))
-    main.attributes["result_names"] = ArrayAttr([StringAttr("bound")])
+    main.attributes["result_names"] = ArrayAttr([StringAttr("allowed")])
     return ModuleOp([main])
 
 
@@ -46,8 +46,8 @@ def sampler(words: int, element: Attribute = f32) -> ModuleOp:
     types += [nn.tensor((), UINT32), nn.tensor((), i32)]
     block = Block(arg_types=types)
     emit = Emit(Builder(InsertPoint.at_end(block)), UnknownLoc())
-    scores, *choice, position = block.args
-    drawn = drawn_token(emit, scores, Choice(*choice), position)
+    scores, temperature, top_k, top_p, seed, position = block.args
+    drawn = drawn_token(emit, scores, Choice(temperature, seed, top_k, top_p), position)
     best = best_token(emit, scores)
     emit.insert(ReturnOp(drawn, best))
     main = FuncOp("main", (types, [drawn.type, best.type]), Region(block))
@@ -131,8 +131,8 @@ def test_bounds_are_exact_at_the_ends_of_float32_and_for_equal_scores(scores: li
     module = bounding(len(values))
     for limit in (1, 2, 5, 6):
         given = {"scores": values, "limit": np.array(limit, np.float32)}
-        bound = run_reference(module, given).outputs["bound"]
-        assert (values >= bound).tolist() == (values >= np.sort(values)[-limit]).tolist()
+        found = run_reference(module, given).outputs["allowed"]
+        assert found.tolist() == (values >= np.sort(values)[-limit]).tolist()
 
 
 def test_the_draws_are_as_frequent_as_chances_say():
