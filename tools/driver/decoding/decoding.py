@@ -457,7 +457,7 @@ def _mask(emit: Emit, argument: SSAValue, past: SSAValue, total: SSAValue) -> SS
     # A mask of floats with more axes is added to scores.
     if not shape or any(n != 1 for n in shape[:-1]) or (is_float and len(shape) > 2):
         return None
-    places = emit.counted(shape[-1], np.int32)
+    places = emit.counted(shape[len(shape) - 1], np.int32)
     exists = emit(nn.LessOp(places, emit.shaped(total, (1,))))
     return emit.shaped(emit.cast(exists, nn.element_of(argument)), shape)
 
