@@ -45,7 +45,8 @@ from .plans.block_tiers import tier_structure
 from .plans.planned import asked_target
 
 FINALISTS = 3
-"""The numbers of buckets that the planner prices, of those that are estimated."""
+"""The numbers of buckets with spilled blocks that the planner prices, of those that are estimated,
+and as many without."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class BucketBlocks(ModulePass):
         """
         groups: dict[tuple[SSAValue | str, ...], list[nn.BlockMatMulOp]] = {}
         for each in op.walk():
-            if isinstance(each, nn.BlockMatMulOp) and each.capacity is not None:
+            if isinstance(each, nn.BlockMatMulOp) and each.most_blocks is not None:
                 groups.setdefault(tuple(map(_source, _lists(each))), []).append(each)
         if not groups:
             return
@@ -189,7 +190,13 @@ def fastest(products: Sequence[nn.BlockMatMulOp], target: Target) -> tuple[Block
         for parts in _divisors(first.grid[1], target.tiles)
         if bands * parts <= min(target.tiles, max(blocks, 1))
     ]
-    promising = sorted(candidates, key=lambda each: _estimate(products, each, target))[:FINALISTS]
+    candidates.sort(key=lambda each: _estimate(products, each, target))
+    # A second product for spilled blocks costs more than an estimate sees.
+    promising = [
+        each
+        for spills in (False, True)
+        for each in [c for c in candidates if (c.spill > 0) == spills][:FINALISTS]
+    ]
     prices = [_price(products, each, target) for each in promising]
     best = min(range(len(prices)), key=prices.__getitem__)
     return promising[best], prices[best]
@@ -214,12 +221,15 @@ def _structure(op: nn.BlockMatMulOp, tier: Tier) -> Structure:
 def _price(products: Sequence[nn.BlockMatMulOp], lists: BlockLists, target: Target) -> float:
     """The cycles of products with all tiers of buckets."""
     total = 0.0
+    # Inputs come from the host, each element once; states lie where they are read.
+    arrives = not isinstance(products[0].values.owner, nn.LoadOp)
+    dense = [arrives, True, arrives, arrives]
     for op in products:
         number = numpy_dtype(nn.element_of(op.values))
         for tier in lists.tiers:
             index = tier.index(lists.shape)
             kinds = [number, number, index, index, numpy_dtype(nn.element_of(op.result))]
-            total += cycles_alone(_structure(op, tier), kinds, [False, True, False, False], target)
+            total += cycles_alone(_structure(op, tier), kinds, dense, target)
     return total
 
 

@@ -29,9 +29,10 @@ def program(side, element, capacity, flags="", buckets="buckets [4, 2]", index="
     made = f"{COLUMNS}x{m * side}" if last else f"{m * side}x{COLUMNS}"
     values, indices = f"tensor<9x{side}x{side}x{element}>", f"tensor<9x{index}>"
     dense, made = f"tensor<{dense}x{element}>", f"tensor<{made}x{element}>"
+    planned = f"{'density' if '.' in str(capacity) else 'capacity'} {capacity}"
     return f"""func.func @main(%v: {values}, %x: {dense}, %r: {indices}, %c: {indices}) -> {made}
         attributes {{arg_names = ["v", "x", "r", "c"], result_names = ["y"]}} {{
-      %0 = nn.block_matmul %v, %x at %r, %c size {m * side} {flags} capacity {capacity} {buckets}
+      %0 = nn.block_matmul %v, %x at %r, %c size {m * side} {flags} {planned} {buckets}
           : ({values}, {dense}, {indices}, {indices}) -> {made}
       func.return %0 : {made}
     }}"""

@@ -71,8 +71,9 @@ class BlockMatMulOp(ChainableOp):
         dense_last: the dense matrix is [n..., k], and the result is [n..., m], as in the layers of
             networks.
         capacity: says that the pattern changes from run to run: the number of blocks of a pattern
-            to plan for, or, with a decimal point, their share of all places. The pass bucket-blocks
-            puts the blocks into buckets; without it, nothing changes.
+            to plan for. The pass bucket-blocks puts the blocks into buckets; without it, nothing
+            changes.
+        density: the same, as the share of all places that have a block.
         oversize: by which share a bucket has more room than the average one needs; by default, 0.3.
         buckets: the bands of rows and the parts of columns that have a bucket each. By default, the
             planner chooses them.
@@ -86,13 +87,14 @@ class BlockMatMulOp(ChainableOp):
     size = prop_def(INTEGER)
     transposed = opt_prop_def(UnitAttr)
     dense_last = opt_prop_def(UnitAttr)
-    capacity = opt_prop_def(INTEGER | NUMBER)
+    capacity = opt_prop_def(INTEGER)
+    density = opt_prop_def(NUMBER)
     oversize = opt_prop_def(NUMBER)
     buckets = opt_prop_def(INTEGERS)
     assembly_format = (
         "$values `,` $dense `at` $rows `,` $columns `size` $size (`transposed` $transposed^)?"
-        " (`dense_last` $dense_last^)? (`capacity` $capacity^)? (`oversize` $oversize^)?"
-        " (`buckets` $buckets^)?" + CHAIN
+        " (`dense_last` $dense_last^)? (`capacity` $capacity^)? (`density` $density^)?"
+        " (`oversize` $oversize^)? (`buckets` $buckets^)?" + CHAIN
     )
 
     def __init__(
@@ -105,14 +107,16 @@ class BlockMatMulOp(ChainableOp):
         *,
         transposed: bool = False,
         dense_last: bool = False,
-        capacity: int | float | None = None,
+        capacity: int | None = None,
+        density: float | None = None,
         oversize: float | None = None,
         buckets: tuple[int, int] | None = None,
     ):
         given = flags(transposed=transposed, dense_last=dense_last)
         if capacity is not None:
-            is_whole = isinstance(capacity, int)
-            given["capacity"] = integer(capacity) if is_whole else number(capacity)
+            given["capacity"] = integer(capacity)
+        if density is not None:
+            given["density"] = number(density)
         if oversize is not None:
             given["oversize"] = number(oversize)
         if buckets is not None:
@@ -139,11 +143,12 @@ class BlockMatMulOp(ChainableOp):
     @property
     def most_blocks(self) -> int | None:
         """The number of blocks that patterns are planned for; None if the pattern is given."""
-        if self.capacity is None:
+        if self.capacity is not None:
+            return self.capacity.value.data
+        if self.density is None:
             return None
-        given = self.capacity.value.data
         high, wide = self.grid
-        return given if isinstance(given, int) else floor(given * high * wide + 0.5)
+        return floor(self.density.value.data * high * wide + 0.5)
 
     @property
     def room_more(self) -> float:
@@ -191,13 +196,12 @@ class BlockMatMulOp(ChainableOp):
 
     def _check_capacity(self) -> None:
         """Raise Unmet for a capacity, an oversize or buckets that cannot be."""
-        if self.capacity is not None:
-            given = self.capacity.value.data
-            if given < 0 or (isinstance(given, float) and not given <= 1):
-                raise Unmet(
-                    f"capacity {given}; need a number of blocks, or a share of 0.0 to 1.0",
-                    "capacity",
-                )
+        if self.capacity is not None and self.density is not None:
+            raise Unmet("a capacity and a density; need one of them", "density")
+        if self.capacity is not None and self.capacity.value.data < 0:
+            raise Unmet(f"capacity {self.capacity.value.data}; need 0 or more", "capacity")
+        if self.density is not None and not 0 <= self.density.value.data <= 1:
+            raise Unmet(f"density {self.density.value.data}; need 0.0 to 1.0", "density")
         if not (isfinite(self.room_more) and self.room_more >= 0):
             raise Unmet(f"oversize {self.room_more}; need 0 or more", "oversize")
         if self.buckets is None:

@@ -18,7 +18,8 @@ def bucket_blocks(program: ReadProgram, context: AbeleContext, target: str) -> N
     Raises InputError for blocks that are no inputs of the program.
     """
     asked = (
-        isinstance(op, nn.BlockMatMulOp) and op.capacity is not None for op in program.module.walk()
+        isinstance(op, nn.BlockMatMulOp) and op.most_blocks is not None
+        for op in program.module.walk()
     )
     if program.level != NN or not any(asked):
         return

@@ -89,9 +89,10 @@ def test_an_index_that_the_matrix_does_not_have_is_a_fault(operand, wrong):
             lambda: product((2, 4, 4), (8, 3), 8, indices=(3,)),
             r"rows of shape \[3\]; need one for each of the 2 blocks",
         ),
-        (lambda: product((2, 4, 4), (8, 3), 8, capacity=-1), "capacity -1; need a number of"),
-        (lambda: product((2, 4, 4), (8, 3), 8, capacity=1.5), "capacity 1.5; need a number of"),
-        (lambda: product((2, 4, 4), (8, 3), 8, capacity=nan), "capacity nan; need a number of"),
+        (lambda: product((2, 4, 4), (8, 3), 8, capacity=-1), "capacity -1; need 0 or more"),
+        (lambda: product((2, 4, 4), (8, 3), 8, density=1.5), "density 1.5; need 0.0 to 1.0"),
+        (lambda: product((2, 4, 4), (8, 3), 8, density=nan), "density nan; need 0.0 to 1.0"),
+        (lambda: product((2, 4, 4), (8, 3), 8, capacity=1, density=0.5), "need one of them"),
         (lambda: product((2, 4, 4), (8, 3), 8, oversize=-0.1), "oversize -0.1; need 0 or more"),
         (lambda: product((2, 4, 4), (8, 3), 8, oversize=inf), "oversize inf; need 0 or more"),
         (

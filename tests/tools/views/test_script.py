@@ -68,6 +68,8 @@ MISTAKES = (
     ("workshop.trace", "--networks typo", "there is no 'typo'"),
     ("workshop.training", "--networks absent.onnx", "there is no file absent.onnx"),
     ("workshop.training", "--networks alexnet --folder absent", "absent does not exist"),
+    ("workshop.changing_patterns", "--target mk9", "'mk9' is not a preset"),
+    ("workshop.changing_patterns", "--columns 0", "greater than or equal to 1"),
     ("workshop.sparse_products", "--target mk9", "'mk9' is not a preset"),
     ("workshop.utilisation", "--target mk9", "'mk9' is not a preset"),
     ("manual.__main__", "", "Missing argument"),
