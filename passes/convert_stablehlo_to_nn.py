@@ -21,6 +21,7 @@ from .complex_pairs.splitting import holds_complex
 from .complex_pairs.table import split_complex
 from .stablehlo_to_nn.conversion import ADVICE, ToNn, Unsupported
 from .stablehlo_to_nn.moments import fold_moments
+from .stablehlo_to_nn.random_draws import add_random_states, count_runs
 from .stablehlo_to_nn.table import ON_ELEMENTS, TABLE
 
 NOTHING = "nothing replaces it"
@@ -62,6 +63,7 @@ class ConvertStablehloToNn(ModulePass):
             each.detach()
             each.erase(safe_erase=False)
         op.body.block.add_op(made)
+        add_random_states(new, op)
 
 
 def refusals(module: ModuleOp) -> list[tuple[Operation, str]]:
@@ -120,8 +122,10 @@ def _lowered(main: func.FuncOp, new: ToNn) -> Block:
     block = Block(arg_types=[each.type for each in old.args])
     for before, after in zip(old.args, block.args, strict=True):
         after.location, after.name_hint = before.location, before.name_hint
+    new.outermost = block
     with new.into(block):
         results = new.lower_block(old, block.args)
+    count_runs(new, block)
     end = func.ReturnOp(*results)
     assert old.last_op is not None
     end.location = old.last_op.location

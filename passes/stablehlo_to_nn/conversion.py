@@ -66,6 +66,10 @@ class ToNn(Conversion):
         whole: for a reduced tensor, the same reduction with the reduced axes kept, of one element.
         ranges: the least and the largest number of iteration numbers of loops.
         refused: the operations that nothing replaces, and why.
+        outermost: the block of @main, once it is being lowered.
+        random: the seed of the program and the number of the run, by the names of their states, if
+            numbers are drawn.
+        draws: how many operations have drawn numbers.
     """
 
     def __init__(
@@ -81,6 +85,9 @@ class ToNn(Conversion):
         self.values: dict[SSAValue, SSAValue] = {}
         self.ranges: dict[SSAValue, tuple[int, int]] = {}
         self.refused: list[tuple[Operation, Unsupported]] = []
+        self.outermost: Block | None = None
+        self.random: dict[str, SSAValue] = {}
+        self.draws = 0
         self.spread: dict[SSAValue, tuple[SSAValue, tuple[int, ...]]] = {}
         self.whole: dict[SSAValue, SSAValue] = {}
         self._known = KnownValues(MOST_KNOWN)

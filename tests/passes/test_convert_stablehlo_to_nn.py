@@ -128,10 +128,10 @@ def test_one_message_names_all_that_nothing_replaces():
             : (tensor<4xf32>) -> tensor<4xf32> loc("second")
         %2 = "stablehlo.rng"(%s, %s, %n) <{rng_distribution =
             #stablehlo<rng_distribution UNIFORM>}>
-            : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32> loc("third")
-        func.return %2 : tensor<4xf32>
+            : (tensor<i32>, tensor<i32>, tensor<1xi64>) -> tensor<4xi32> loc("third")
+        func.return %1 : tensor<4xf32>
     """
-    arguments = "%x: tensor<4xf32>, %s: tensor<f32>, %n: tensor<1xi64>"
+    arguments = "%x: tensor<4xf32>, %s: tensor<i32>, %n: tensor<1xi64>"
     with pytest.raises(InputError) as caught:
         lowered(body, arguments=arguments, result="tensor<4xf32>")
     assert "2 operations are not supported: 2 times, first stablehlo.custom_call at first" in str(

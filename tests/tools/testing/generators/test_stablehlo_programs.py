@@ -19,7 +19,9 @@ from abele.tools.testing.generators.stablehlo_programs.table import FAMILIES, TA
 
 def test_every_operation_that_abele_lowers_is_drawn_and_interpreted():
     ends = {"func.return", "stablehlo.return"}
-    assert set(TABLE) == {*lowering.TABLE, *on_pairs.RULES} - ends
+    # Which numbers this draws is not defined: it has tests of its own.
+    undefined = {"stablehlo.rng"}
+    assert set(TABLE) == {*lowering.TABLE, *on_pairs.RULES} - ends - undefined
     assert [name for name in TABLE if not is_interpreted(name)] == []
 
 
