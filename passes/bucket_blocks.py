@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import ClassVar
 
 import numpy as np
@@ -88,9 +89,10 @@ class BucketBlocks(ModulePass):
                 groups.setdefault(tuple(map(_source, _lists(each))), []).append(each)
         if not groups:
             return
-        main = next(
-            f for f in op.body.block.ops if isinstance(f, FuncOp) and f.sym_name.data == ENTRY
-        )
+        functions = [f for f in op.body.block.ops if isinstance(f, FuncOp)]
+        main = next((f for f in functions if f.sym_name.data == ENTRY), None)
+        if main is None:
+            raise InputError(f"no function @{ENTRY}, whose inputs could be lists of blocks")
         loads = _Loads(op)
         for sources, products in groups.items():
             _check(sources, products, main, loads)
@@ -98,6 +100,7 @@ class BucketBlocks(ModulePass):
         for sources, products in groups.items():
             if not may_rewrite():
                 return
+            _check_room(products[0], target)
             buckets = _chosen(products, target)
             if isinstance(sources[0], str):
                 held = _States(op, main, ctx)
@@ -164,6 +167,20 @@ def _check(
 
 def _asked(op: nn.BlockMatMulOp) -> tuple[object, ...]:
     return (op.most_blocks, op.room_more, op.buckets, op.grid)
+
+
+def _check_room(op: nn.BlockMatMulOp, target: Target) -> None:
+    """Raise InputError for blocks of which no tiles of a target can hold as many."""
+    _, height, width = nn.shape_of(op.values)
+    assert op.most_blocks is not None
+    most = ceil(op.most_blocks * (1 + op.room_more))
+    size = most * height * width * numpy_dtype(nn.element_of(op.values)).itemsize
+    held = target.tiles * target.usable_bytes_per_tile
+    if size > held:
+        raise InputError(
+            f"{op.name} at {place(op)}: buckets for {most:,} blocks take {size:,} bytes; "
+            f"{target.spelling()} has {held:,}"
+        )
 
 
 # The number of buckets

@@ -278,3 +278,12 @@ def test_a_weight_is_trained_with_another_pattern_at_each_step(tmp_path):
         weight = weight - RATE * matrix.T @ slope
         exe.step({**given, "target": target})
         np.testing.assert_allclose(exe.weights["w"], weight, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("command", ["run --check", "plan", "bisect"])
+def test_commands_draw_a_pattern_that_fits(command, tmp_path):
+    path = tmp_path / "product.mlir"
+    path.write_text(program(4, "f32", 12))
+    words = [*command.split(), str(path), "--target", "tiny:16"]
+    found = CliRunner().invoke(app, words)
+    assert found.exit_code == 0, found.output

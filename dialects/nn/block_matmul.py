@@ -6,7 +6,7 @@ dimensions of the iteration space, and two relations say that they equal the ind
 
 from __future__ import annotations
 
-from math import floor, isfinite
+from math import floor
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -28,6 +28,7 @@ from ..structured import Body, Structure
 from .base import (
     INTEGER,
     INTEGERS,
+    MOST_POSITIONS,
     NUMBER,
     Shape,
     axis_map,
@@ -43,6 +44,9 @@ from .base import (
 )
 from .chain import CHAIN, ChainableOp
 from .wanted import Wanted
+
+MOST_OVERSIZE = 1000.0
+"""The largest oversize of buckets."""
 
 SIDES = (1, 2, 3, 4)
 """The sides of the blocks of random operations."""
@@ -198,12 +202,13 @@ class BlockMatMulOp(ChainableOp):
         """Raise Unmet for a capacity, an oversize or buckets that cannot be."""
         if self.capacity is not None and self.density is not None:
             raise Unmet("a capacity and a density; need one of them", "density")
-        if self.capacity is not None and self.capacity.value.data < 0:
-            raise Unmet(f"capacity {self.capacity.value.data}; need 0 or more", "capacity")
+        if self.capacity is not None and not 0 <= self.capacity.value.data <= MOST_POSITIONS:
+            need = f"need 0 to {MOST_POSITIONS:,}"
+            raise Unmet(f"capacity {self.capacity.value.data}; {need}", "capacity")
         if self.density is not None and not 0 <= self.density.value.data <= 1:
             raise Unmet(f"density {self.density.value.data}; need 0.0 to 1.0", "density")
-        if not (isfinite(self.room_more) and self.room_more >= 0):
-            raise Unmet(f"oversize {self.room_more}; need 0 or more", "oversize")
+        if not 0 <= self.room_more <= MOST_OVERSIZE:
+            raise Unmet(f"oversize {self.room_more}; need 0 to {MOST_OVERSIZE:g}", "oversize")
         if self.buckets is None:
             return
         given, grid = values_of(self.buckets), self.grid

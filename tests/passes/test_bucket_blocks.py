@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from xdsl.dialects.builtin import ModuleOp, TensorType, f16, f32, i32, i64
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, f16, f32, i32, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
@@ -205,6 +205,23 @@ def test_first_values_that_do_not_fit_are_refused():
     (op,) = (op for op in module.walk() if isinstance(op, nn.BlockMatMulOp))
     loaded(op, "values", "rows", "columns")
     with pytest.raises(InputError, match="states 'values', 'rows', 'columns': a pattern of 9"):
+        bucketed(module)
+
+
+@pytest.mark.parametrize("kind", ["inputs", "states"])
+def test_buckets_that_no_tiles_can_hold_are_refused(kind):
+    module = program((4, 4), (2, 2), 3, capacity=(1 << 31) - 1, oversize=1000.0)
+    (op,) = (op for op in module.walk() if isinstance(op, nn.BlockMatMulOp))
+    if kind == "states":
+        loaded(op, "values", "rows", "columns")
+    with pytest.raises(InputError, match="buckets for .* blocks take .* bytes; tiny:16 has"):
+        bucketed(module)
+
+
+def test_a_program_without_a_main_function_is_refused():
+    module = program((4, 4), (2, 2), 3, capacity=4)
+    module.body.block.first_op.properties["sym_name"] = StringAttr("other")
+    with pytest.raises(InputError, match="no function @main, whose inputs"):
         bucketed(module)
 
 
