@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -74,7 +74,7 @@ class Sampling:
         if not 0 <= index(self.seed) <= MOST_SEED:
             raise InputError(f"seed {self.seed}; need 0..{MOST_SEED}")
 
-    def inputs(self, words: int, bounds: Sequence[str]) -> dict[str, Any]:
+    def inputs(self, words: int, bounds: Collection[str]) -> dict[str, Any]:
         """The inputs of a program that draws tokens.
 
         Raises InputError for a bound that the program does not search.
@@ -112,7 +112,7 @@ class Decoder(NotCopied):
         self.session, self.prompt = session, prompt
         self.tokens, self.drawn = decoding.tokens, decoding.drawn
         self._bounds = decoding.bounds
-        self._ids = ids
+        self._ids, self._texts = ids, 0
         reader = session.programs[READ]
         self._ids_tensor = next(each for each in reader.inputs if each.name == ids)
         kept = reader.signature.kept_sizes
@@ -206,7 +206,7 @@ class Decoder(NotCopied):
         ends: Sequence[int] = (),
         sampling: Sampling | None = None,
     ) -> Iterator[int]:
-        """The tokens that follow a prompt, one after the other.
+        """The tokens that follow a prompt, one after the other. The cache holds one text at a time.
 
         Raises InputError for a prompt that is empty or longer than the cache, and for tokens that
         the vocabulary does not have.
@@ -223,6 +223,8 @@ class Decoder(NotCopied):
         self, prompt: list[int], tokens: int, ends: frozenset[int], asked: Mapping[str, Any]
     ) -> Iterator[int]:
         past, token = 0, 0
+        self._texts += 1
+        text = self._texts
         for at in range(0, len(prompt), self.prompt):
             ids = np.array(prompt[at : at + self.prompt], self._ids_tensor.dtype)
             ids = ids.reshape(*[1] * (len(self._ids_tensor.shape) - 1), -1)
@@ -234,6 +236,8 @@ class Decoder(NotCopied):
         listed = np.full(MOST_ENDS, -1, np.int32)
         listed[: len(ends)] = sorted(ends)
         while made < tokens and token not in ends:
+            if self._texts != text:
+                raise InputError("another prompt has been read, so the cache of this one is gone")
             given = {
                 TOKEN: np.int32(token),
                 self._past: np.int32(past),

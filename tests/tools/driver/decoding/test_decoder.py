@@ -15,7 +15,12 @@ import pytest
 
 from abele.dialects import control, nn
 from abele.ir.errors import InputError
+from abele.tools.driver.compile_anew import read_model
+from abele.tools.driver.context import new_context
+from abele.tools.driver.decoding.asked import BOUNDS, Decoding
 from abele.tools.driver.decoding.decoder import GENERATE, READ, Decoder, Sampling
+from abele.tools.driver.program import signature
+from abele.tools.driver.request import Request
 from abele.tools.workshop.transformers.graphs import Shape
 from abele.tools.workshop.transformers.graphs import decoder as transformer
 
@@ -98,6 +103,14 @@ def test_a_new_prompt_begins_with_an_empty_cache():
     assert follows("gpt2", [5], first)
 
 
+def test_a_text_ends_when_another_prompt_is_read():
+    first, second = (decoder("gpt2").generate([each], 9) for each in (5, 6))
+    _ = next(first), next(second)
+    with pytest.raises(InputError, match="another prompt has been read"):
+        next(first)
+    assert len([*second]) == 8
+
+
 def test_the_loop_ends_at_a_token_that_ends_the_text():
     whole = [*decoder("llama").generate(PROMPT, 40)]
     at = next(i for i in range(9, 40) if whole.index(whole[i]) == i)
@@ -155,16 +168,23 @@ def test_prompts_and_tokens_that_do_not_fit_are_refused(given: dict[str, Any], m
         decoder("gpt2").generate(**{"prompt": [1], "tokens": 2, **given})
 
 
-def test_a_decoder_searches_only_the_bounds_that_it_may_be_asked_for():
-    few = Decoder.compiled(model("gpt2"), TARGET, context=8, drawn=True, bounds=[], cache=False)
-    for name, program in few.session.programs.items():
-        given = {each.name for each in program.inputs}
-        assert {"temperature", "seed"} <= given, name
-        assert not {"top_k", "top_p"} & given
-        module = program.module_at("nn")
-        assert not any(isinstance(op, control.RepeatOp) for op in module.walk())
-    with pytest.raises(InputError, match="top_p 0.5; the decoder is compiled without it"):
-        few.generate([1], 2, sampling=Sampling(top_p=0.5))
+@pytest.mark.parametrize("bounds", [(), ("top_k",), ("top_k", "top_p")])
+def test_a_decoder_searches_only_the_bounds_that_it_may_be_asked_for(bounds: tuple[str, ...]):
+    dims = {"batch_size": 1, "sequence_length": 1, "past_sequence_length": (0, 7)}
+    asked = Decoding(4, drawn=True, bounds=bounds)
+    request = Request(model("gpt2"), TARGET, dims=dims, decoding=asked)
+    module = read_model(request, new_context()).module
+    given = {each.name for each in signature(module).inputs}
+    assert given & {"temperature", "seed", *BOUNDS} == {"temperature", "seed", *bounds}
+    searches = [op for op in module.walk() if isinstance(op, control.RepeatOp)]
+    assert len(searches) == len(bounds)
+    sampling = Sampling(top_k=3, top_p=0.5)
+    for name in set(BOUNDS) - {*bounds}:
+        with pytest.raises(InputError, match=f"{name} .*; the decoder is compiled without it"):
+            sampling.inputs(61, {*BOUNDS} - {name})
+
+
+def test_bounds_that_there_are_not_are_refused():
     with pytest.raises(InputError, match="bounds: 'top'; need top_k or top_p"):
         Decoder.compiled(model("gpt2"), TARGET, bounds=["top"])
 
