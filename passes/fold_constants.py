@@ -202,11 +202,12 @@ def _repeats(array: Array) -> bool:
 def _is_pointwise(structure: Structure) -> bool:
     """Whether each result element is computed from one element per operand and nothing else.
 
-    A body that reads positions does not qualify.
+    A body that reads positions does not qualify, nor does a codelet, whose space has the dimensions
+    that its signature names.
     """
     space = structure.space
     is_parallel = len(space.of_kind("parallel")) == len(space.dims)
-    looks_around = space.relations or space.positions
+    looks_around = space.relations or space.positions or structure.body.signature
     return is_parallel and not looks_around and _stays_inside(space)
 
 

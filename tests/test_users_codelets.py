@@ -6,11 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from some_extensions import abele, loads_taken_back
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region
 
 from abele.backends.codelets import users, users_twin
 from abele.backends.host import users as host_users
+from abele.dialects import nn
+from abele.ir.blob import Blob
 from abele.ir.support.arrays import Array
+from abele.passes.fold_constants import FoldConstants
 from abele.tools import compile_model
 from abele.tools.extensions import load_extensions
 from abele.tools.testing import Miscompiled, Operators, check_pass, check_pipeline, programs
@@ -373,3 +380,18 @@ builtin.module {
     made = abele("opt", "b.mlir", "--load", heat)
     assert made.exit_code == 2
     assert message in made.stderr
+
+
+@pytest.mark.parametrize("values", [np.broadcast_to(np.int32(2), 9), np.arange(9, dtype=np.int32)])
+def test_a_codelet_of_constants_is_folded(heat: Path, values: NDArray[np.int32]):
+    context = load_extensions([heat]).context()
+    constant = nn.ConstantOp(Blob(values))
+    mixed = users.users_codelet_of("heat.mix")(constant.result, constant.result)
+    returned = ReturnOp(*mixed.results)
+    body = Region(Block([constant, mixed, returned]))
+    module = ModuleOp([FuncOp("main", ([], [constant.result.type]), body)])
+    FoldConstants().apply(context, module)
+    (end,) = (op for op in module.walk() if isinstance(op, ReturnOp))
+    folded = end.operands[0].owner
+    assert isinstance(folded, nn.ConstantOp)
+    np.testing.assert_array_equal(folded.value.array, 2 * values)
