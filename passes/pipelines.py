@@ -35,6 +35,7 @@ PASSES: dict[str, str] = {
     "merge-products": "abele.passes.merge_products:MergeProducts",
     "read-through": "abele.passes.read_through:ReadThrough",
     "summarize-softmax": "abele.passes.summarize_softmax:SummarizeSoftmax",
+    "read-narrow": "abele.passes.read_narrow:ReadNarrow",
     "multiply-sparse": "abele.passes.multiply_sparse:MultiplySparse",
     "multiply-quantised": "abele.passes.multiply_quantised:MultiplyQuantised",
     "fold-scales": "abele.passes.fold_scales:FoldScales",

@@ -159,7 +159,7 @@ class ComputeOp(IRDLOperation, Followed):
     def verify_(self) -> None:
         """Check that the space fits the tensors, and the body fits the space and the element types.
 
-        The result of a cast may have any element type, that of narrower floats their type or
+        The result of a cast may have any element type, those of narrower floats their type or
         f32, and a sum of products of integers may be i32.
         """
         inferred = self._inferred()
@@ -289,7 +289,7 @@ class ComputeOp(IRDLOperation, Followed):
         if body.function == "identity" and body.combiner is None and body.along is None:
             return ()
         further: list[Attribute] = [inferred]
-        if len(self.made) == 1:
+        if len(self.made) == 1 or body.member_kinds:
             further.append(wide_element(inferred))
         if self._multiplies_integers():
             further.append(i32)

@@ -18,7 +18,7 @@ OWN_TESTS = (
     *("plan-splits", "differentiate", "train", "assign-stages", "cut-batch"),
     *("narrow-partials", "narrow-products", "narrow-stashes"),
     *("multiply-quantised", "multiply-sparse", "bucket-blocks", "merge-products", "read-through"),
-    "summarize-softmax",
+    *("summarize-softmax", "read-narrow"),
     *("convert-linalg-to-nn", "convert-stablehlo-to-nn"),
     *("convert-nn-to-linalg", "convert-nn-to-stablehlo"),
 )

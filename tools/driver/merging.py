@@ -8,6 +8,7 @@ from ...dialects.levels import NN
 from ...ir.upstream import ModulePass
 from ...passes.fuse_chains import FuseChains
 from ...passes.merge_products import MergeProducts, products_of_a_value
+from ...passes.read_narrow import ReadNarrow, narrow_summaries
 from ...passes.read_through import ReadThrough, moved_products
 from ...passes.summarize_softmax import SummarizeSoftmax, has_short_softmax
 from .program import ReadProgram
@@ -29,6 +30,7 @@ def with_products(
     if before is not None:
         late: list[ModulePass] = [ReadThrough()] if moved_products(program.module) else []
         late += [SummarizeSoftmax()] if has_short_softmax(program.module) else []
+        late += [ReadNarrow()] if narrow_summaries(program.module) else []
         found[before:before] = late
     if products_of_a_value(program.module):
         found.insert(0, MergeProducts(target))
