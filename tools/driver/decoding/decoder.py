@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import index
@@ -15,7 +16,7 @@ from ....ir.upstream import ModuleOp
 from ..argument_kinds import NUMBER
 from ..executable import MACHINE
 from ..not_copied import NotCopied
-from ..request import RUNS, found_front_end
+from ..request import IN_MEMORY, RUNS, found_front_end
 from ..session import Session
 from .asked import (
     BOUNDS,
@@ -163,7 +164,8 @@ class Decoder(NotCopied):
         front_end = found_front_end(model)
         if front_end.open_shapes is None:
             raise InputError(f"{front_end.name}: no model of this kind is known to be a decoder")
-        sizes = Sizes(front_end.open_shapes(model), str(model), options)
+        place = os.fspath(model) if isinstance(model, str | os.PathLike) else IN_MEMORY
+        sizes = Sizes(front_end.open_shapes(model), place, options)
         tell: Callable[[str], None] | None = options.get("on_note")
         problem: InputError | None = None
         for several, grows in sizes.ways:

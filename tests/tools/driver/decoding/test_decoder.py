@@ -184,6 +184,14 @@ def test_a_decoder_searches_only_the_bounds_that_it_may_be_asked_for(bounds: tup
             sampling.inputs(61, {*BOUNDS} - {name})
 
 
+def test_a_model_in_memory_has_a_short_name_in_messages():
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model("gpt2"))
+    proto.graph.input[0].name = "words"
+    with pytest.raises(InputError, match="^<model>: no input of token ids is among words, "):
+        Decoder.compiled(proto, TARGET)
+
+
 def test_bounds_that_there_are_not_are_refused():
     with pytest.raises(InputError, match="bounds: 'top'; need top_k or top_p"):
         Decoder.compiled(model("gpt2"), TARGET, bounds=["top"])
