@@ -173,7 +173,12 @@ class Signature:
         if self.needs is None:
             return
         known = {dim.name: n for dim, n in zip(self.dims, sizes, strict=True)} | dict(given)
-        if not self.needs(*(known[name] for name in self.needs_names)):
+        try:
+            met = bool(self.needs(*(known[name] for name in self.needs_names)))
+        except Exception as error:
+            # A user's function may raise anything.
+            raise VerifyException(f"its `needs`: {type(error).__name__}: {error}") from error
+        if not met:
             listed = ", ".join(f"{name} = {known[name]}" for name in self.needs_names)
             raise VerifyException(f"{self.name} does not take {listed}; see its `needs`")
 

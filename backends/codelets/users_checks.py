@@ -7,7 +7,7 @@ any number. abele goes by the error bound and the price that it states.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import islice, product
 from math import isfinite
 
 import numpy as np
@@ -25,8 +25,14 @@ from .users_twin import by_twin, has_numba
 CELLS = 7
 """The cells of a sample."""
 
-SIZES = (4, 3, 1, 6)
+SIZES = (4, 3, 1, 6, 8, 2, 5, 16, 7, 32, 64)
 """The sizes that samples give to whole dimensions whose sizes shapes decide."""
+
+MOST_SAMPLES = 4
+"""The most sizes that a codelet is checked with."""
+
+MOST_TRIED = 1000
+"""The most sizes that are tried until so many meet the codelet's `needs`."""
 
 COUNTS = (1, 2, 3, 4, 6, 7, 8, 16, 100, 1000, 100_000)
 """The numbers of cells whose prices are compared."""
@@ -81,9 +87,9 @@ def _sizes(codelet: UsersCodelet, parameters: Sequence[float]) -> Iterator[tuple
         for d, dim in enumerate(signature.dims)
         if dim.whole and not isinstance(dim.size, int) and dim.size not in {*given, *number}
     ]
-    for tried, chosen in enumerate(product(SIZES, repeat=len(free))):
-        if tried > 4:
-            # A second free dimension has had all sizes by now.
+    made = 0
+    for chosen in islice(product(SIZES, repeat=len(free)), MOST_TRIED):
+        if made == MOST_SAMPLES:
             return
         rest = iter(chosen)
         found = [
@@ -103,6 +109,7 @@ def _sizes(codelet: UsersCodelet, parameters: Sequence[float]) -> Iterator[tuple
             signature.check_needs(found, given)
         except VerifyException:
             continue
+        made += 1
         yield tuple(found)
 
 
@@ -119,7 +126,10 @@ def _arrays(
             dtype = dtype_named(kind)
         own = codelet.samples.get(name)
         if own is not None:
-            values = np.asarray(own(random, shape))
+            try:
+                values = np.asarray(own(random, shape), np.float64)
+            except Exception as error:
+                raise codelet.error(f"sample of {name}: {type(error).__name__}: {error}") from error
             if values.shape != shape:
                 raise codelet.error(f"sample of {name} has shape {values.shape}; need {shape}")
         elif is_floating(dtype):

@@ -84,6 +84,16 @@ MISTAKES = {
         "def f(x):\n    return x[:, 0]",
         "no sample meets `needs`",
     ),
+    "needs_fails": (
+        ROWS + ", needs=lambda x1: 1 / 0",
+        "def f(x):\n    return x[:, 0]",
+        "no sample meets `needs`",
+    ),
+    "samples": (
+        PLAIN + ', samples={"x": lambda random, shape: 1 / 0}',
+        "def f(x):\n    return x",
+        "sample of x: ZeroDivisionError",
+    ),
     "parameter": (PLAIN, "def f(x, *, k):\n    return x", "parameter k has no default"),
     "arguments": (
         PLAIN,
@@ -171,7 +181,7 @@ def twin(x, out, k):
     writes={"out": "n"},
     cycles=lambda n, x1: 10 + n * x1,
     bound=ulps(8),
-    needs=lambda x1: x1 > 1,
+    needs=lambda x1: x1 > 7,
     numba=twin,
     samples={"x": lambda random, shape: random.uniform(1, 2, shape)},
 )
