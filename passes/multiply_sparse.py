@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, i1
 from xdsl.ir import Operation, SSAValue
 
-from ..backends.prices import cost
-from ..backends.prices.block_products import block_product_cycles
 from ..backends.reference import KnownValues
 from ..backends.target import Target
 from ..dialects import nn
@@ -18,7 +15,7 @@ from ..dialects.dtypes import numpy_dtype
 from ..dialects.levels import NN
 from ..dialects.nn.group import GROUP
 from ..dialects.settable import changing_states
-from ..dialects.structured import Movement, Reinterpretation, Structure, Structured
+from ..dialects.structured import Movement, Reinterpretation, Structured
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
 from ..ir.edit import Edit, source_at
@@ -27,11 +24,8 @@ from ..ir.rewriting import may_rewrite
 from ..ir.support.arrays import Array
 from ..ir.support.block_size import read_block
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
-from .planner.limits import PROPORTION
-from .planner.problem import Problem
-from .planner.question import unplaced
-from .planner.serial import plans
-from .plans.bands import BlockSparse, Buckets
+from .planner.sparse_products import InBuckets, SparseProduct, fastest_buckets, planned_cycles
+from .plans.bands import BlockSparse
 from .plans.planned import asked_target
 from .plans.sparse_prices import SparsePrice, write_sparse_prices
 
@@ -45,9 +39,6 @@ MARGIN = 1.1
 """How many times cheaper than the operation its replacement must be. Assumed: its price ignores the
 layouts that the planner chooses for the operations around it.
 """
-
-FINALISTS = 3
-"""The ways to cut a matrix into bands that the planner prices, of those that are estimated."""
 
 TOO_LITTLE = "buckets are faster by less than a tenth"
 """Why a product stays although its sparse product is a little cheaper."""
@@ -115,7 +106,8 @@ class MultiplySparse(ModulePass):
             best, price = _best(each, found, target)
             prices.append(price)
             if best is not None:
-                _replace(each, best, ctx)
+                assert found.dense is not None
+                _replace(each, best, found.dense, ctx)
         write_sparse_prices(op, prices)
 
 
@@ -149,32 +141,6 @@ def _known_values(module: ModuleOp) -> KnownValues:
 
 
 @dataclass(frozen=True, eq=False)
-class _Product:
-    """A product of a sparse matrix, at the places of an operation.
-
-    Attributes:
-        dense: the other factor.
-        last: whether its rows are terms, as in the layers of networks.
-    """
-
-    matrix: BlockSparse
-    dense: SSAValue
-    last: bool
-
-    def structure(self, buckets: Buckets) -> Structure:
-        """The structure of the product with the matrix in buckets."""
-        shape = nn.shape_of(self.dense)
-        others = shape[:-1] if self.last else shape[1:]
-        return buckets.structure(others, dense_last=self.last)
-
-    @property
-    def columns(self) -> int:
-        """The columns of the dense factor."""
-        shape = nn.shape_of(self.dense)
-        return int(np.prod(shape[:-1] if self.last else shape[1:], dtype=np.int64))
-
-
-@dataclass(frozen=True, eq=False)
 class _LookedAt:
     """A product of a known matrix, and the sparse products that it may be.
 
@@ -183,12 +149,14 @@ class _LookedAt:
         held: the share of its elements, or of the blocks in a list, that are not 0.
         products: one for each size of blocks.
         kept: why there are none.
+        dense: the other factor, if there are.
     """
 
     matrix: str
     held: float
-    products: tuple[_Product, ...] = ()
+    products: tuple[SparseProduct, ...] = ()
     kept: str = ""
+    dense: SSAValue | None = None
 
 
 def _looked_at(
@@ -235,7 +203,8 @@ def _listed(op: nn.BlockMatMulOp, known: KnownValues) -> _LookedAt | None:
     except IndexError:
         # The run raises the fault, at every level alike.
         return _LookedAt(f"{m}x{k}", len(values) / max(shape[0] * shape[1], 1), kept=FAULT)
-    return _LookedAt(f"{m}x{k}", matrix.density, (_Product(matrix, op.dense, last),))
+    product = SparseProduct(matrix, op.columns_shape, last)
+    return _LookedAt(f"{m}x{k}", matrix.density, (product,), dense=op.dense)
 
 
 def _cannot(op: nn.MatMulOp, array: Array, dense: SSAValue, *, last: bool) -> str:
@@ -270,19 +239,15 @@ def _in_blocks(
         size = "{}x{}".format(*least.block)
         kept = f"{least.density:.0%} of its blocks of {size} are not 0"
         return replace(found, kept=kept)
-    return replace(found, products=tuple(_Product(each, dense, last) for each in sparse))
+    shape = nn.shape_of(dense)
+    others = shape[:-1] if last else shape[1:]
+    products = tuple(SparseProduct(each, others, last) for each in sparse)
+    return replace(found, products=products, dense=dense)
 
 
-@dataclass(frozen=True, eq=False)
-class _Best:
-    """A sparse product, and its price."""
-
-    product: _Product
-    buckets: Buckets
-    cycles: float
-
-
-def _best(op: Operation, looked_at: _LookedAt, target: Target) -> tuple[_Best | None, SparsePrice]:
+def _best(
+    op: Operation, looked_at: _LookedAt, target: Target
+) -> tuple[InBuckets | None, SparsePrice]:
     """The fastest buckets, if they are clearly faster than the operation, and both prices."""
     assert isinstance(op, nn.MatMulOp | nn.BlockMatMulOp)
     products = looked_at.products
@@ -292,17 +257,9 @@ def _best(op: Operation, looked_at: _LookedAt, target: Target) -> tuple[_Best | 
     if not products:
         return None, price
     dtypes = [numpy_dtype(nn.element_of(value)) for value in (*op.operands, op.result)]
-    dense = [value is products[0].dense for value in op.operands]
-    before = _planned(op.structure(), dtypes, dense, target)
-    found: list[_Best] = []
-    for each in products:
-        number, result = dtypes[0], dtypes[-1]
-        for buckets in _promising(each, number, target):
-            structure = each.structure(buckets)
-            kinds = [number, number, buckets.index, buckets.index, result]
-            cycles = _planned(structure, kinds, [False, True, False, False], target)
-            found.append(_Best(each, buckets, cycles))
-    best = min(found, key=lambda each: each.cycles)
+    dense = [value is looked_at.dense for value in op.operands]
+    before = planned_cycles(op.structure(), dtypes, dense, target)
+    best = fastest_buckets(products, dtypes[0], dtypes[-1], target)
     matrix = best.product.matrix
     price = replace(
         price,
@@ -321,64 +278,7 @@ def _best(op: Operation, looked_at: _LookedAt, target: Target) -> tuple[_Best | 
     return None, replace(price, kept="buckets are slower" if slower else TOO_LITTLE)
 
 
-def _planned(
-    structure: Structure,
-    dtypes: Sequence[np.dtype[np.generic]],
-    dense: Sequence[bool],
-    target: Target,
-) -> float:
-    """The cycles of the fastest plan of a structure.
-
-    Args:
-        dtypes: of the operands and the result.
-        dense: whether each operand is the dense factor, which lies as the plan wants it, each
-            element once. The others are known, and lie where they are read.
-    """
-    usable = target.usable_bytes_per_tile
-    resident = tuple(not each for each in dense)
-    problem = Problem(structure, tuple(dtypes[:-1]), dtypes[-1], resident, free=tuple(dense))
-    terms = replace(problem.terms, temporary_bytes=int(PROPORTION * usable))
-    found = plans(unplaced(replace(problem, terms=terms), target, usable))
-    if not found:
-        return np.inf
-    best = found[0]
-    return best.compute_cycles + best.exchange_cycles + best.sync_cycles
-
-
-def _promising(each: _Product, dtype: np.dtype[np.generic], target: Target) -> list[Buckets]:
-    """The ways to cut a matrix into bands and parts that are estimated to be fastest."""
-    matrix, n = each.matrix, each.columns
-    high, wide = matrix.shape
-    bands = [p for p in range(1, min(high, target.tiles) + 1) if high % p == 0]
-    parts = [1 << i for i in range(wide.bit_length()) if 1 << i <= wide]
-    ways = [(p, q) for p in bands for q in parts if p * q <= target.tiles]
-    estimates: list[tuple[float, int, int]] = []
-    for p, q in ways:
-        estimates.append((_estimate(Buckets(matrix, p, q), n, dtype, target), p, q))
-    return [Buckets(matrix, p, q) for _, p, q in sorted(estimates)[:FINALISTS]]
-
-
-def _estimate(buckets: Buckets, n: int, dtype: np.dtype[np.generic], target: Target) -> float:
-    """About the cycles of a product on a tile for each bucket and some of the columns."""
-    bands, parts = buckets.bands, buckets.parts
-    (rows, wide), (height, width) = buckets.matrix.sizes(bands, parts), buckets.matrix.block
-    across = np.arange(1, min(n, max(target.tiles // (bands * parts), 1)) + 1)
-    columns = -(-n // across)
-    present = min(rows, buckets.room)
-    cycles = block_product_cycles(
-        buckets.room, present, (height, width), columns, dtype.name, target
-    )
-    received = wide * width * columns * dtype.itemsize
-    cycles = cycles + cost.least_exchange_cycles(received, 0, target)
-    if parts > 1:
-        sums = rows * height * columns
-        share = -(-sums // parts)
-        cycles = cycles + cost.least_exchange_cycles(4 * sums, 0, target)
-        cycles = cycles + cost.reduce_cycles(share, parts, "float32", target)
-    return float(np.min(cycles))
-
-
-def _replace(op: Operation, best: _Best, ctx: Context) -> None:
+def _replace(op: Operation, best: InBuckets, dense: SSAValue, ctx: Context) -> None:
     """Replace a product by that of the buckets."""
     (result,) = op.results
     with Edit(source_at(f"multiply {op.name} without zeros", _replace), op) as edit:
@@ -391,10 +291,8 @@ def _replace(op: Operation, best: _Best, ctx: Context) -> None:
             edit.insert(constant, InsertPoint.before(op))
             constants.append(constant.result)
         values, rows, columns = constants
-        structure = best.product.structure(best.buckets)
-        made = nn.ComputeOp(
-            [values, best.product.dense, rows, columns], structure, nn.tensor_of(result)
-        )
+        operands = [values, dense, rows, columns]
+        made = nn.ComputeOp(operands, best.structure, nn.tensor_of(result))
         made.location = op.location
         edit.insert(made, InsertPoint.before(op))
         edit.replace(op, [made.result])

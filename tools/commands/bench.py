@@ -61,6 +61,7 @@ PROGRAMS: Mapping[str, Benchmark] = {
     "start": Benchmark("..workshop.start", "start", ("networks", "target")),
     "switching": Benchmark("..workshop.switching", "switching", ("target",)),
     "graphs": Benchmark("..workshop.graphs", "graphs", ("networks", "target")),
+    "sparse": Benchmark("..workshop.sparse_grid", "sparse_grid", ("target", "folder", "json")),
     "kit": Benchmark("..workshop.kit", "kit", ()),
     "blame": Benchmark("..workshop.blame", "blame", ()),
 }
@@ -89,7 +90,7 @@ def bench_command(
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="light to graphs, except comparator: a preset.")
+        str | None, typer.Option(help="light to sparse, except comparator: a preset.")
     ] = None,
     layers: Annotated[
         bool, typer.Option("--layers", help="training: print a table by layer, too.")
@@ -99,7 +100,7 @@ def bench_command(
         typer.Option(
             metavar="DIR",
             help="models, quantised: look for packages of models here, and download those that are "
-            "missing. training: draw each step into this folder.",
+            "missing. training, sparse: draw into this folder.",
         ),
     ] = None,
     out: Annotated[
@@ -107,8 +108,8 @@ def bench_command(
         typer.Option(
             "--json",
             metavar="OUT",
-            help="fidelity, light, models, quantised, transformers, comparator, learning: write "
-            "all figures here.",
+            help="fidelity, light, models, quantised, transformers, comparator, learning, sparse: "
+            "write all figures here.",
         ),
     ] = None,
 ) -> None:
@@ -135,6 +136,7 @@ def bench_command(
     - start: cold and warm starts of commands
     - switching: what changing between programs moves
     - graphs: time and size of the tables of vertices and edges
+    - sparse: sparse products beside the published grid of PopSparse
     - kit: the speed of the test kit
     - blame: which pass the kit blames for planted bugs
     """  # noqa: D301 - typer keeps the lines of a paragraph that begins with a backspace

@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+from block_sparse import sparse_matrix
+
+from abele.backends.target import resolve_target
+from abele.passes.planner.sparse_products import SparseProduct, fastest_buckets
+from abele.passes.plans.bands import BlockSparse
+
+MK2 = resolve_target("mk2:64")
+HALF = np.dtype(np.float16)
+
+
+def of(matrix, side: int, others=(32,), *, last: bool = False) -> SparseProduct:
+    return SparseProduct(BlockSparse.of_dense(matrix, (side, side)), others, last)
+
+
+def test_the_fastest_of_several_blocks_is_taken():
+    matrix = sparse_matrix(np.random.default_rng(0), (256, 256), (16, 16), 0.1, np.float16)
+    products = [of(matrix, side) for side in (4, 16, 8)]
+    alone = [fastest_buckets([each], HALF, HALF, MK2).cycles for each in products]
+    best = fastest_buckets(products, HALF, HALF, MK2)
+    assert best.product is products[alone.index(min(alone))]
+    assert 0 < best.cycles == min(alone) < alone[0]
+
+
+@pytest.mark.parametrize(("others", "last"), [((32,), False), ((4, 8), True), ((4, 8), False)])
+def test_columns_are_all_axes_but_the_terms(others, last):
+    matrix = np.eye(64, dtype=np.float16)
+    product = of(matrix, 8, others, last=last)
+    best = fastest_buckets([product], HALF, HALF, MK2)
+    assert product.columns == 32
+    (result,) = best.structure.space.results
+    assert np.prod(result.shape) == 64 * 32
