@@ -6,11 +6,11 @@ import pytest
 from abele.tools import compile_model
 
 ELEMENTS = {"f16": np.float16, "f32": np.float32}
-M, N, K, SIZE = 3, 5, 40, 16
+M, N, K, SIZE = 3, 6, 40, 16
 BLOCKS = -(-K // SIZE)
 
 
-def program(bits: int, element: str, plan: str = "") -> str:
+def program(bits: int, element: str) -> str:
     """A product of [M, K] and a packed matrix [N, K], whose last blocks are not full."""
     each = 8 // bits
     types = [
@@ -24,7 +24,7 @@ def program(bits: int, element: str, plan: str = "") -> str:
     names = [f"%{name}" for name in "xpszh"]
     given = ", ".join(f"{name}: {type_}" for name, type_ in zip(names, types, strict=True))
     return f"""func.func @main({given}) -> {made} {{
-      %0 = nn.packed_matmul {", ".join(names)} bits {bits} {plan} : ({", ".join(types)}) -> {made}
+      %0 = nn.packed_matmul {", ".join(names)} bits {bits} : ({", ".join(types)}) -> {made}
       %1 = nn.relu %0 : ({made}) -> {made}
       func.return %1 : {made}
     }}"""
@@ -56,18 +56,9 @@ def test_every_level_multiplies_by_the_unpacked_matrix(bits, element, tmp_path):
     check(program(bits, element), bits, element, tmp_path, "tiny:6")
 
 
-@pytest.mark.parametrize(
-    "split", [[3, 1, 1, 1, 1], [1, 5, 1, 1, 1], [1, 1, 3, 4, 1], [1, 2, 1, 1, 2], [3, 1, 2, 1, 2]]
-)
-def test_any_dimension_may_be_cut(split, tmp_path):
-    combine = " combine split [1, 1]" if split[2] * split[3] * split[4] > 1 else ""
-    plan = f"{{plan = #abele.plan<split {split}{combine}>}}"
-    check(program(4, "f32", plan), 4, "f32", tmp_path, "tiny:16")
-
-
 def test_a_tile_holds_packed_weights_as_bytes(tmp_path):
     path = tmp_path / "product.mlir"
-    path.write_text(program(4, "f16", "{plan = #abele.plan<split [1, 1, 1, 1, 1]>}"))
+    path.write_text(program(4, "f16"))
     memory = compile_model(path, "tiny:1", cache=False).memory
     held = [(each.dtype, each.bytes) for each in memory.variables]
     assert ("uint8", N * BLOCKS * SIZE // 2) in held

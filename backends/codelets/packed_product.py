@@ -34,7 +34,8 @@ def packed_product(cells: Cells, scratch: Scratch) -> list[Call]:
     body = Body("mul", "sum")
     bits = int(cells.body.parameters[0])
     calls: list[Call] = []
-    for piece in chunks([shape[d] for d in cut], SCRATCH_BYTES // dtype.itemsize // max(rest, 1)):
+    at_once = max(SCRATCH_BYTES // dtype.itemsize // max(rest, 1), 1)
+    for piece in chunks([shape[d] for d in cut], at_once):
         index: list[Any] = [slice(None)] * len(shape)
         for d, at in zip(cut, piece, strict=False):
             if at is not ...:

@@ -26,7 +26,7 @@ from ..along import Along
 from ..combiners import MEMBERS
 from ..coordinates import verify_coordinate_dtypes
 from ..dtypes import STORED, numpy_dtype
-from ..scalar_functions import ARITHMETIC, FUNCTIONS
+from ..scalar_functions import ARITHMETIC, FUNCTIONS, PACKED
 from ..structured import Body, Narrow, Stage, Structure
 from ..verify_structure import verify_results_cover, verify_structure
 from .base import (
@@ -247,7 +247,7 @@ class ComputeOp(IRDLOperation, Followed):
             given.insert(each.operand, number_type)
         if self._multiplies_integers() and len(set(given)) > 1:
             return i32
-        element = _element(body.function, body.parameters, tuple(given))
+        element = _element(body.function, body.parameters, _alike(body.function, given))
         combiner = body.tuple_combiner
         if combiner is not None and combiner.floats and not isinstance(element, AnyFloat):
             raise VerifyException(f"{combiner.name} of {element}; need floats")
@@ -405,6 +405,16 @@ def _verify_merges_truth(body: Body) -> None:
             f"{body.combiner} of {body.function} over i1, whose results may be no truth values; "
             "need identity, or a cast to numbers before"
         )
+
+
+def _alike(function: str, elements: Sequence[Attribute]) -> tuple[Attribute, ...]:
+    """The element types of a function's operands that need to be alike.
+
+    A float may be multiplied by packed integers, whose bytes, zero points and shifts are integers,
+    and whose scale is a float of any type.
+    """
+    is_packed = function == PACKED and isinstance(elements[0], AnyFloat)
+    return tuple(elements[:1] * len(elements)) if is_packed else tuple(elements)
 
 
 _BY_FUNCTION = {cls.name.partition(".")[2]: cls for cls in ELEMENTWISE}

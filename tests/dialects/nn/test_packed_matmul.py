@@ -74,3 +74,10 @@ def test_operands_that_do_not_fit_are_refused(changed, options, message):
 
 def test_the_result_has_the_type_of_the_value():
     assert product(*SHAPES, of=f16).result.type == TensorType(f16, (2, 8))
+
+
+def test_any_space_with_the_same_body_takes_the_same_types():
+    op = product(*SHAPES, of=f16)
+    made = nn.ComputeOp(op.operands, op.structure())
+    made.verify()
+    assert made.result.type == op.result.type

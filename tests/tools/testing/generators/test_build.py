@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import IntegerType, Signedness, f16, f32
 
 from abele.dialects import control, nn
 from abele.dialects.levels import NN
@@ -23,6 +23,8 @@ from abele.tools.testing.generators.sketch import (
 from abele.tools.testing.generators.values import values_of
 from abele.tools.testing.oracle.oracles import bounded_run
 from abele.tools.testing.search.judge import disagreement
+
+BYTE = IntegerType(8, Signedness.UNSIGNED)
 
 
 def some(count: int) -> list[Sketch]:
@@ -90,8 +92,23 @@ def test_every_operator_is_generated_often():
         program = built(sketch)
         counts.update({op.name for op in program.module.walk()})
         flow.update({step.within for step in sketch.steps})
+    rare = {nn.PackedMatMulOp.name}
     for cls in (*nn.NN.operations, control.RepeatOp, control.IfOp, control.WhileOp):
-        assert counts[cls.name] >= 8, cls.name
+        assert counts[cls.name] >= 8 or cls.name in rare, cls.name
+
+
+def test_packed_products_are_generated_where_bytes_are_asked_for():
+    """Their programs compute the same at all levels."""
+    operators = default_operators(("nn.packed_matmul", "nn.relu", "nn.add"))
+    count = 0
+    for sketch in some(4):
+        program = build(sketch, operators, (f32, f16, BYTE))
+        count += sum(isinstance(op, nn.PackedMatMulOp) for op in program.module.walk())
+        outcome = bounded_run(program)
+        for level in ("partition", "exchange"):
+            lower = at_level(program, level)
+            assert lower is None or disagreement(outcome, lower) is None
+    assert count >= 4
 
 
 @pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
