@@ -74,6 +74,7 @@ OF_SEVERAL = {
     "tools": ("networks", "placed_functions", "several_chips"),
     "tools/commands": ("hostile_names", "odd_folders", "table_widths", "wrong_inputs"),
     "tools/debug": ("overflow",),
+    "tools/driver/decoding": ("packed_decoder",),
     "tools/driver": (
         *("dropout_training", "kept_lengths", "recurrent_training", "second_front_end"),
         *("stateful_pipelines", "threads", "torch"),

@@ -414,7 +414,7 @@ def _alike(function: str, elements: Sequence[Attribute]) -> tuple[Attribute, ...
     and whose scale is a float of any type.
     """
     is_packed = function == PACKED and isinstance(elements[0], AnyFloat)
-    return tuple(elements[:1] * len(elements)) if is_packed else tuple(elements)
+    return (elements[0],) * len(elements) if is_packed else tuple(elements)
 
 
 _BY_FUNCTION = {cls.name.partition(".")[2]: cls for cls in ELEMENTWISE}
