@@ -99,7 +99,8 @@ def told_sparse_prices(found: Sequence[SparsePrice]) -> list[str]:
     """A line that says how many of the products that were looked at leave zeros out."""
     if not found:
         return []
-    without = [each.node for each in found if not each.kept]
+    # A name may have several lines, and this is one.
+    without = [" ".join(each.node.split()) for each in found if not each.kept]
     named = f" ({', '.join(without[:MOST_NAMED])}{', ...' if len(without) > MOST_NAMED else ''})"
     return [
         f"{len(without)} of {len(found)} products with a known matrix leave zeros out"

@@ -47,3 +47,5 @@ def test_a_line_names_the_first_products_without_zeros():
     (line,) = told_sparse_prices([*many, KEPT])
     assert line.startswith("6 of 7 products")
     assert "(fc0, fc1, fc2, fc3, fc4, ...)" in line
+    (line,) = told_sparse_prices([replace(LEFT_OUT, node="fc\nerror: 1")])
+    assert "(fc error: 1)" in line
