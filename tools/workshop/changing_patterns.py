@@ -2,9 +2,10 @@
 
 python -m abele.tools.workshop.changing_patterns [--columns N ...]
 
-A square matrix of 16-bit floats is multiplied by as many columns as are best. Two predictions stand
-beside each published rate: of PopSparse's own plans, by the prices of `abele bench fidelity`, and
-of abele's plans for nn.block_matmul with a capacity. No number is fitted to these rates.
+A square matrix of floats is multiplied by as many columns as are best of those that are tried. Two
+predictions stand beside each published rate: of PopSparse's own plans, by the prices of `abele
+bench fidelity`, and of abele's plans for nn.block_matmul with a capacity. No number is fitted to
+these rates.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..bench.fidelity.cases import SparseProduct, SpeedUp
 from ..views.script import run_script
 from ..views.terminal import console
 
-COLUMNS = (256, 1024, 2048)
+COLUMNS = (1024,)
 """Columns of the dense matrix that are tried."""
 
 RATES = (
