@@ -31,7 +31,8 @@ def with_vertices(structure: Structure, plan: Plan, vertices: int) -> Plan:
 
     A cell is cut in parallel dimensions only, so that its largest vertex is as small as possible; a
     vertex makes at least one element. Supervisor codelets start the workers themselves and stay one
-    vertex per cell. The plan that combines partials is cut in the same way.
+    vertex per cell. A reduction whose workers share its depth is cut, and they share it no longer.
+    The plan that combines partials is cut in the same way.
 
         [8, 64] in cells of [1, 64], 16 vertices:   workers [1, 16]
     """
@@ -45,10 +46,11 @@ def with_vertices(structure: Structure, plan: Plan, vertices: int) -> Plan:
         merging = combine_structure(own, once)
         assert merging is not None
         combine = with_vertices(merging, combine, vertices)
-    if not plan.workers:
+    shares_depth = structure.body.combiner is not None and not plan.method
+    if not plan.workers and not shares_depth:
         return replace(plan, combine=combine)
     cut, cells = refined(own, once)
     cell = tuple(-(-n // p) for n, p in zip(cut.space.sizes, cells.split, strict=True))
     workers = worker_parts(cell, cut.space.of_kind("parallel"), vertices)
     # A cell has one part of each split reduction, so the dimensions added for these stay whole.
-    return replace(plan, workers=workers[: len(plan.workers)], combine=combine)
+    return replace(plan, workers=workers[: len(plan.split)], combine=combine)

@@ -81,6 +81,12 @@ def _combined(question: Question, first: Choice) -> Choice:
     )
 
 
+CLEARLY = 0.9
+"""The share of the cycles of a merge among the tiles that have the partials, above which a merge
+aside is not taken: its result is then further from its readers, and so are the other operands of
+functions behind it, which its price does not count."""
+
+
 def _fastest_merge(question: Question, tiles: Tiles) -> Choice:
     """The fastest way to combine partials, in one compute or, if the problem may be cut, in two.
 
@@ -94,7 +100,7 @@ def _fastest_merge(question: Question, tiles: Tiles) -> Choice:
             found.append(fastest(way))
     best = min(found, key=lambda choice: choice.cycles)
     aside = _aside(question, best.plan, tiles)
-    return best if aside is None or aside.cycles >= best.cycles else aside
+    return best if aside is None or aside.cycles > CLEARLY * best.cycles else aside
 
 
 def _aside(question: Question, plan: Plan, tiles: Tiles) -> Choice | None:

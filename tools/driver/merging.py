@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...dialects import nn
 from ...dialects.levels import NN
-from ...ir.upstream import ModulePass
+from ...ir.upstream import ModuleOp, ModulePass
 from ...passes.fuse_chains import FuseChains
 from ...passes.merge_products import MergeProducts, products_of_a_value
 from ...passes.read_narrow import ReadNarrow, narrow_summaries
@@ -21,7 +22,10 @@ def with_products(
     the program has such.
 
     Products are merged first, so that fold-constants joins their weights. They read through
-    transposes once these have been simplified, before groups are made.
+    transposes once these have been simplified, before groups are made. The sums of a softmax are
+    merged in programs that store values for their next run, as steps of decoders do: they have a
+    softmax in each layer, and little else to compute. Others would gain one superstep, and a host
+    that has read them from a file would bind them again, because no kernel computes both sums.
     """
     if program.level != NN:
         return tuple(pipeline)
@@ -29,9 +33,14 @@ def with_products(
     before = next((i for i, each in enumerate(found) if isinstance(each, FuseChains)), None)
     if before is not None:
         late: list[ModulePass] = [ReadThrough()] if moved_products(program.module) else []
-        late += [SummarizeSoftmax()] if has_short_softmax(program.module) else []
+        late += [SummarizeSoftmax()] if _is_step(program.module) else []
         late += [ReadNarrow()] if narrow_summaries(program.module) else []
         found[before:before] = late
     if products_of_a_value(program.module):
         found.insert(0, MergeProducts(target))
     return tuple(found)
+
+
+def _is_step(module: ModuleOp) -> bool:
+    """Whether a program stores values and has a softmax of few elements."""
+    return has_short_softmax(module) and any(isinstance(op, nn.StoreOp) for op in module.walk())

@@ -45,6 +45,7 @@ WRONG: Mapping[str, list[object]] = {
     "vertices_per_tile": ["6", 6.0],
     "weights": [3, [np.ones(2)]],
     "train": ["sgd", {}],
+    "decoding": ["greedy", {}],
     "beside": [3, [3], "net.abele"],
     "runs": ["10", None],
     "dump_ir": [3, b"stages"],
