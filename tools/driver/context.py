@@ -9,7 +9,13 @@ from xdsl.dialects.builtin import Builtin, DenseIntOrFPElementsAttr
 from xdsl.dialects.func import Func
 from xdsl.ir import Dialect
 
-from ...dialects.levels import DIALECTS, LEVELS, SOURCE_DIALECTS, load_dialect
+from ...dialects.levels import (
+    DIALECTS,
+    LEVELS,
+    SOURCE_DIALECTS,
+    all_users_dialects,
+    load_dialect,
+)
 from ...dialects.mlir import register_mlir
 from ...ir.context import AbeleContext
 from ...ir.xdsl.dense_splats import compare_splats_by_bits
@@ -25,3 +31,15 @@ def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
     for name in SOURCE_DIALECTS:
         context.register_dialect(name, partial(load_dialect, name))
     return context
+
+
+def with_users_dialects(context: AbeleContext) -> AbeleContext:
+    """A context that also has all dialects of extensions; the same one if nothing is missing."""
+    known = {each.name for each in context.loaded_dialects}
+    missing = [each for each in all_users_dialects() if each.name not in known]
+    if not missing:
+        return context
+    more = context.clone()
+    for dialect in missing:
+        more.load_dialect(dialect)
+    return more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ....dialects.levels import register_dialect
 from ....dialects.model_calls import register_model_call
 from ....ir.rules import library
 from ....ir.support.user_entries import remove_entries
+from ....ir.upstream import ModulePass
 from ....passes.pipelines import USERS_WAYS, users_passes
 from ...importers.front_ends import register_front_end
 from ..files import PROGRAM_FILE
@@ -70,16 +72,26 @@ def forget_unsettled() -> None:
                     del sys.modules[name]
 
 
-def files_of_levels() -> list[str]:
-    """The files that another process has to load for the levels that are registered here."""
-    ways = users_passes().values()
-    parts = {**REGISTERED, **{str(path): part for path, (_, part) in rules_pass.LOADED.items()}}
-    return [
-        key
-        for key, part in parts.items()
-        if (part.extension.levels or any(each in ways for each in part.extension.passes))
-        and Path(key).is_file()
-    ]
+def files_to_load(passes: Collection[type[ModulePass]]) -> list[str]:
+    """The files that another process has to load to run some passes on any program.
+
+    These are the files that are registered here, and those of rules which some of the passes, or
+    the pipeline, apply.
+    """
+    wanted = {*passes, *users_passes().values()}
+    rules = [key for key, part in _rules() if any(each in wanted for each in part.extension.passes)]
+    return [key for key in (*REGISTERED, *rules) if Path(key).is_file()]
+
+
+def is_from_a_file(cls: type[ModulePass]) -> bool:
+    """Whether a file that is loaded defines a pass."""
+    parts = (*REGISTERED.items(), *_rules())
+    return any(cls in part.extension.passes for key, part in parts if Path(key).is_file())
+
+
+def _rules() -> list[tuple[str, Part]]:
+    """The parts of files of rules, by path."""
+    return [(str(path), part) for path, (_, part) in rules_pass.LOADED.items()]
 
 
 def _with_dialects(extension: Extension) -> Extension:

@@ -19,6 +19,7 @@ from ....ir.text import blobs_of, parse_module, print_module
 from ....ir.upstream import ModuleOp, ModulePass, VerifyException
 from ....ir.verify import verify_level
 from ....passes.differentiate import Differentiate
+from ...driver.context import with_users_dialects
 from ..generators.program import Program, invalidity
 from ..limits import TooLong, at_most, guarded
 from ..oracle.gradients import wrong_gradients
@@ -379,10 +380,12 @@ def invalid(module: ModuleOp) -> Wrong | None:
 def unreadable(program: Program) -> Wrong | None:
     """The failure of a program whose text is not read back as the same program; else None."""
     text = print_module(program.module)
+    # A pass of an extension may have put operations there that programs are not made of.
+    context = with_users_dialects(program.context)
     for blob in blobs_of(program.module):
-        program.context.blobs.add(blob)
+        context.blobs.add(blob)
     try:
-        again = print_module(parse_module(text, program.context))
+        again = print_module(parse_module(text, context))
     except InputError as error:
         return Wrong("text", f"its text cannot be read: {error}")
     if again == text:

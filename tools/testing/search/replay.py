@@ -16,6 +16,7 @@ from ....ir.upstream import ModulePass
 from ....passes.names import pipeline_passes
 from ....passes.pipelines import users_passes
 from ...driver.extensions.load import load_extensions
+from ...driver.extensions.loaded import Extensions
 from ..generators.decisions import AT_RANDOM
 from ..generators.program import ABOUT, Program
 from ..oracle.relations import RELATIONS, Relation
@@ -46,7 +47,7 @@ def replayed(program: Program, record: Mapping[str, object]) -> Wrong | None:
 
 
 def saved_program(folder: Path) -> tuple[Program, dict[str, object]]:
-    """A saved program and its record, once the files of the levels are loaded that it names.
+    """A saved program and its record, once the files of extensions are loaded that it names.
 
     Raises InputError.
     """
@@ -55,8 +56,7 @@ def saved_program(folder: Path) -> tuple[Program, dict[str, object]]:
     except (OSError, ValueError):
         # Loading the program says what is wrong.
         record = {}
-    if record.get("load"):
-        _ = load_extensions(cast("list[str]", record["load"]))
+    _ = _extensions(record)
     return Program.load(folder)
 
 
@@ -66,11 +66,12 @@ def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass | str, ...
     Raises InputError.
     """
     found: list[ModulePass | str] = []
+    own = _extensions(record).passes
     for each in cast("list[dict[str, str]]", record.get("passes", [])):
         if "pipeline" in each:
             found.append(each["pipeline"])
             continue
-        registry: dict[str, Any] = {**pipeline_passes(), **users_passes(), **AT_RANDOM}
+        registry: dict[str, Any] = {**pipeline_passes(own), **users_passes(), **AT_RANDOM}
         if "file" in each:
             cls: type[ModulePass] = _loaded(Path(each["file"]), each["class"])
             registry = {cls.name: cls}
@@ -88,6 +89,11 @@ def recorded_relations(record: Mapping[str, object]) -> tuple[Relation, ...]:
         RELATIONS[each["name"]] if "name" in each else _loaded(Path(each["file"]), each["class"])
         for each in written
     )
+
+
+def _extensions(record: Mapping[str, object]) -> Extensions:
+    """The extensions that a record names. Executes their files. Raises InputError."""
+    return load_extensions(cast("list[str]", record.get("load", [])))
 
 
 def _loaded(file: Path, name: str) -> Any:

@@ -14,8 +14,8 @@ from ....ir.pass_manager import load_pass
 from ....ir.support.whole_folder import free_folder
 from ....ir.upstream import ModulePass
 from ....passes.names import pipeline_passes
-from ....passes.pipelines import USERS_WAYS, users_passes
-from ...driver.extensions.registration import files_of_levels
+from ....passes.pipelines import users_passes
+from ...driver.extensions.registration import files_to_load, is_from_a_file
 from ..generators.decisions import AT_RANDOM
 from ..generators.program import KIND, Program
 from ..oracle.relations import RELATIONS, Relation, name_of
@@ -69,13 +69,14 @@ def replay_record(
 ) -> dict[str, object]:
     """The contents of replay.json.
 
-    These are the passes, the relations, the kind of failure, and the files of users' levels.
+    These are the passes, the relations, the kind of failure, and the files of extensions.
     """
+    files = files_to_load({type(each) for each in passes if not isinstance(each, str)})
     return {
         "passes": [_pass_record(each) for each in passes],
         "kind": kind,
         "relations": [_relation_record(each) for each in relations],
-        **({"load": files_of_levels()} if USERS_WAYS else {}),
+        **({"load": files} if files else {}),
     }
 
 
@@ -93,7 +94,7 @@ def _pass_record(each: ModulePass | str) -> dict[str, str]:
         return {"pipeline": each}
     spec, cls = str(each.spec()), type(each)
     known = {**pipeline_passes(), **users_passes(), **AT_RANDOM}
-    if cls.name in known and load_pass(cls.name, known) is cls:
+    if is_from_a_file(cls) or (cls.name in known and load_pass(cls.name, known) is cls):
         return {"spec": spec}
     return {"spec": spec, **_definition(cls, cls.__qualname__)}
 
