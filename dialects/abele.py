@@ -459,8 +459,8 @@ class BodyAttr(_Value[Body]):
 
     Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>, #abele.body<mul sum then add>,
     #abele.body<mul sum then sigmoid, mul(v0, v1)>, #abele.body<mul sum narrow 16 clip>,
-    #abele.body<identity along sum reverse exclusive>, #abele.body<identity along heat.step [0.1]>,
-    #abele.body<identity argmax>, #abele.body<members moments resumes unfinished>
+    #abele.body<identity along sum reverse exclusive>, #abele.body<identity argmax>,
+    #abele.body<members moments resumes unfinished>
     """
 
     name = "abele.body"
