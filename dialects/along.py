@@ -40,7 +40,10 @@ class Along:
     def __post_init__(self) -> None:
         if is_codelet(self.name):
             count = len(signature_of(self.name).parameters)
-            if len(self.parameters) != count or self.reverse or self.exclusive:
+            if self.reverse or self.exclusive:
+                flag = "reverse" if self.reverse else "exclusive"
+                raise ValueError(f"a codelet {self.name} that is {flag}; only scans and sorts are")
+            if len(self.parameters) != count:
                 raise ValueError(
                     f"codelet {self.name} with {len(self.parameters)} parameters; need {count}"
                 )

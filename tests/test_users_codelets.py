@@ -192,6 +192,23 @@ def test_text_round_trips_at_every_level(heat: Path):
         assert ("along heat.step [0.1]" in Path("a.mlir").read_text()) == (level != "nn")
 
 
+def test_text_may_leave_out_a_parameter_that_has_a_default_and_is_printed_with_it(heat: Path):
+    path = program("f32")
+    text = path.read_text()
+    short = text.replace(" rate 0.1", "").replace(" k 2", "")
+    generic = short.replace("heat.step(", '"heat.step"(')
+    assert text != short != generic
+    printed: list[str] = []
+    for each in (text, short, generic):
+        path.write_text(each)
+        made = abele("opt", path, "--load", heat)
+        assert made.exit_code == 0, made.stderr
+        printed.append(made.stdout)
+    assert printed[0] == printed[1] == printed[2]
+    assert " rate 0.1 :" in printed[0]
+    assert " k 2 :" in printed[0]
+
+
 def test_a_saved_program_says_which_codelets_it_needs(heat: Path):
     made = abele("compile", program("f32"), "--load", heat, "--target", "tiny:8", "-o", "p.abele")
     assert made.exit_code == 0, made.stderr
@@ -359,6 +376,7 @@ def test_a_function_behind_a_window_is_priced_for_each_result_once(heat: Path):
         (("d = 3 whole", "d = 3"), "codelet heat.step: need dimensions"),
         (("heat.step [0.1]", "heat.step [0.1, 2.0]"), "with 2 parameters; need 1"),
         (("heat.step [0.1]", "heat.top [2.0]"), "need"),
+        (("heat.step [0.1]", "heat.step reverse [0.1]"), "a codelet heat.step that is reverse"),
     ],
 )
 def test_damaged_text_of_a_codelet_is_refused(heat: Path, change: tuple[str, str], message: str):

@@ -89,12 +89,14 @@ def codelet(
             )
             check_field_names([*reads, *writes, *parameters])
             _check_types(types or {}, reads, writes)
-            known = {dim.name for dim in dims} | set(parameters)
+            sizes = {dim.name for dim in dims} | whole
             for dim in dims:
-                if isinstance(dim.size, str) and dim.size and dim.size not in known:
+                if isinstance(dim.size, str) and dim.size and dim.size not in sizes:
                     raise ValueError(
-                        f"{dim.name} = {dim.size}; need a number, a parameter or a dimension"
+                        f"{dim.name} = {dim.size}; need a number, a dimension or a parameter that "
+                        "is an integer"
                     )
+            known = {dim.name for dim in dims} | set(parameters)
             wholes = {dim.name for dim in dims if dim.whole} | set(parameters)
             price = _named(cycles, "cycles", wholes, 1)
             conditions = () if needs is None else _named(needs, "needs", known, 0)

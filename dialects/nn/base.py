@@ -250,6 +250,14 @@ class Number(CustomDirective):
         state.print_whitespace(printer)
         printer.print_string(number_text(attribute.value.data))
 
+    def is_anchorable(self) -> bool:
+        """Whether the number may be left out in text: it has a default."""
+        return self.value.is_anchorable()
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        """Whether the number is printed: always, also if it is the default."""
+        return True
+
 
 NOT_YET = tensor_type(i64, ())
 """The type of a result until it is inferred."""

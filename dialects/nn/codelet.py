@@ -93,6 +93,13 @@ def maps_of_text(
             else:
                 made.append(_axis(name, axis, dims))
         found[name] = AccessMap(tuple(made), fill)
+    names = [dim.name for dim in every]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"two dimensions are named {twice[0]}: an axis ':' is named after its read; need "
+            "another name"
+        )
     written = {name: _written(name, text, every, opened) for name, text in writes.items()}
     cells = {d for d, dim in enumerate(every) if not dim.whole}
     for name, access in written.items():
@@ -168,6 +175,14 @@ class Whole(CustomDirective):
         assert isinstance(attribute, IntegerAttr)
         state.print_whitespace(printer)
         printer.print_int(attribute.value.data)
+
+    def is_anchorable(self) -> bool:
+        """Whether the integer may be left out in text: it has a default."""
+        return self.value.is_anchorable()
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        """Whether the integer is printed: always, also if it is the default."""
+        return True
 
 
 class CodeletOp(IRDLOperation, Structured, ABC):
@@ -285,7 +300,8 @@ def op_class(signature: Signature, documentation: str) -> type[CodeletOp]:
     for name in signature.parameters:
         is_whole = name in signature.whole_parameters
         fields[name] = _parameter(signature, name)
-        constants += f" `{name}` custom<{'Whole' if is_whole else 'Number'}>(${name})"
+        text = f"`{name}` custom<{'Whole' if is_whole else 'Number'}>(${name})"
+        constants += f" {text}" if signature.parameters[name] is None else f" ({text}^)?"
     several = len(signature.writes) > 1
     if several:
         fields |= {name: result_def(TensorType) for name in signature.writes}
