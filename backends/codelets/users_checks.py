@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from .calls import Array
 from .conversion import FLOAT32, FLOAT64, compute_dtype, converted, float_limits
 from .users import UsersCodelet, machine_dtype
 from .users_twin import by_twin, has_numba
+
+INT32 = np.dtype(np.int32)
 
 CELLS = 7
 """The cells of a sample."""
@@ -66,8 +69,9 @@ def _check(codelet: UsersCodelet) -> None:
     _check_gradient(codelet)
     for each in sizes:
         _check_price(codelet, each, parameters)
-    for seed, each in enumerate(sizes):
-        arrays = _arrays(codelet, each, np.random.default_rng(seed))
+    kinds = (FLOAT32, INT32) if "numbers" in signature.types.values() else (FLOAT32,)
+    for (seed, each), numbers in product(enumerate(sizes), kinds):
+        arrays = _arrays(codelet, each, np.random.default_rng(seed), numbers)
         _check_cells(codelet, arrays, parameters, seed)
         _check_bound(codelet, arrays, parameters)
         _check_sensitivity(codelet, arrays, parameters, seed)
@@ -114,16 +118,22 @@ def _sizes(codelet: UsersCodelet, parameters: Sequence[float]) -> Iterator[tuple
 
 
 def _arrays(
-    codelet: UsersCodelet, sizes: Sequence[int], random: np.random.Generator
+    codelet: UsersCodelet,
+    sizes: Sequence[int],
+    random: np.random.Generator,
+    numbers: np.dtype[Any],
 ) -> list[Array]:
-    """Operands of a sample, in the dtypes in which the machine gives them to the codelet."""
+    """Operands of a sample, in the dtypes in which the machine gives them to the codelet.
+
+    Args:
+        numbers: the dtype of reads that may be floats or integers.
+    """
     signature, made = codelet.signature, list[Array]()
     for name, access in signature.reads.items():
         shape = (CELLS, *(sizes[d] for d in signature.whole_of(access)))
         kind = signature.types.get(name, "floats")
-        dtype = FLOAT32 if kind in ("floats", "numbers") else np.dtype(np.int32)
-        if kind not in CLASSES:
-            dtype = dtype_named(kind)
+        of_class = dict(zip(CLASSES, (FLOAT32, INT32, numbers), strict=True))
+        dtype = of_class[kind] if kind in of_class else dtype_named(kind)
         own = codelet.samples.get(name)
         if own is not None:
             try:

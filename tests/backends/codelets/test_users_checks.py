@@ -55,6 +55,21 @@ MISTAKES = {
         "def f(x):\n    return x",
         "out has the shape [7, 4]; need [cells] for 7 cells",
     ),
+    "integers_among_numbers": (
+        PLAIN + ', types={"x": "numbers"}',
+        "def f(x):\n    return x if x.dtype.kind == 'f' else np.roll(x, 1)",
+        "permuted cells",
+    ),
+    "size_of_a_fraction": (
+        PLAIN.replace('"n"', '"n, d = k whole"', 1).replace('"x": "n"', '"x": "n, d"'),
+        "def f(x, *, k=2.5):\n    return x[:, 0]",
+        "d = k; need a number, a dimension or a parameter that is an integer",
+    ),
+    "a_name_that_an_axis_has": (
+        ROWS.replace('space="n"', 'space="n, x1 = 3 whole"'),
+        "def f(x):\n    return x[:, 0]",
+        "two dimensions are named x1",
+    ),
     "nothing": (PLAIN, "def f(x):\n    pass", "out is a NoneType; need an array"),
     "two_results": (PLAIN, "def f(x):\n    return x, x", "2 results; need out"),
     "raises": (PLAIN, "def f(x):\n    raise KeyError(1)", "KeyError: 1"),
