@@ -32,8 +32,8 @@ class CellDim:
     """A dimension of a codelet's space.
 
     Attributes:
-        size: a number, the name of the parameter or of the dimension that has it, or "" if the
-            shapes of operands decide it.
+        size: a number, the name of the parameter or of the dimension whose size it has, or "" if
+            the shapes of operands decide it.
         whole: whether a cell sees all points along it, so that no plan cuts it.
     """
 

@@ -209,7 +209,9 @@ def _text(given: Plain) -> str:
 
 
 def _described(op: type[Operation], error: Exception) -> str:
-    """An error, with the line of the operation's own file that raised it, if it was not meant."""
+    """The text of an error. Unless a verifier raised it, it begins with the line of the operation's
+    file that did.
+    """
     if isinstance(error, VerifyException):
         return str(error)
     file = getattr(sys.modules.get(op.__module__), "__file__", None)

@@ -210,7 +210,7 @@ class UsersCodelet:
     def price(self, cells: int, sizes: Mapping[str, int], parameters: Sequence[float]) -> float:
         """The cycles in which one worker computes some cells.
 
-        Raises InputError unless they are finite and not negative.
+        Raises InputError unless they are finite and positive.
 
         Args:
             sizes: of the whole dimensions, by name.
