@@ -54,8 +54,8 @@ class Signature:
         types: for some reads and writes, a class of element types or one type by name; a write may
             name a read, whose type it has. Reads without an entry are floats. Reads of a class
             share one type. Writes without an entry have the type of the first read.
-        parameters: the constants that it takes, with their defaults; None for one without. Those
-            that are in `whole_parameters` are integers.
+        parameters: the constants that it takes, with their defaults. Those that are in
+            `whole_parameters` are integers.
         needs: a condition on dimensions and parameters, named by its arguments; None for none.
     """
 
@@ -64,7 +64,7 @@ class Signature:
     reads: Mapping[str, AccessMap]
     writes: Mapping[str, AccessMap]
     types: Mapping[str, str] = field(default_factory=dict[str, str])
-    parameters: Mapping[str, float | None] = field(default_factory=dict[str, "float | None"])
+    parameters: Mapping[str, float] = field(default_factory=dict[str, float])
     whole_parameters: frozenset[str] = frozenset()
     needs: Callable[..., object] | None = None
     needs_names: tuple[str, ...] = ()

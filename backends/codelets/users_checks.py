@@ -59,10 +59,7 @@ def check_codelet(codelet: UsersCodelet, owner: str) -> None:
 
 def _check(codelet: UsersCodelet) -> None:
     signature = codelet.signature
-    missing = [name for name, value in signature.parameters.items() if value is None]
-    if missing:
-        raise codelet.error(f"parameter {missing[0]} has no default; samples need one")
-    parameters = tuple(float(value or 0.0) for value in signature.parameters.values())
+    parameters = tuple(map(float, signature.parameters.values()))
     sizes = list(_sizes(codelet, parameters))
     if not sizes:
         raise codelet.error(f"no sample meets `needs`; tried sizes {', '.join(map(str, SIZES))}")

@@ -147,11 +147,10 @@ def _identifier(stem: str) -> str:
 
 def _parameters(
     function: Callable[..., Any], reads: Mapping[str, str]
-) -> tuple[dict[str, float | None], frozenset[str]]:
+) -> tuple[dict[str, float], frozenset[str]]:
     """The keyword-only arguments of a function with their defaults, and those that are integers.
 
-    An argument without a default is an integer if its annotation is int.
-    Raises ValueError unless the other arguments are the reads.
+    Raises ValueError for one without a default, and unless the other arguments are the reads.
     """
     arguments = inspect.signature(function).parameters.values()
     positional = [each.name for each in arguments if each.kind is each.POSITIONAL_OR_KEYWORD]
@@ -161,18 +160,14 @@ def _parameters(
             f"arguments {', '.join(positional) or 'none'}; need those of reads, in order: "
             f"{', '.join(reads)}; parameters follow after a *"
         )
-    found: dict[str, float | None] = {}
-    whole: list[str] = []
+    found: dict[str, float] = {}
     for each in further:
-        default = None if each.default is each.empty else each.default
-        if default is not None and (
-            isinstance(default, bool) or not isinstance(default, int | float)
-        ):
-            raise ValueError(f"parameter {each.name} = {default!r}; need an int or a float")
-        if isinstance(default, int) or (default is None and each.annotation in (int, "int")):
-            whole.append(each.name)
-        found[each.name] = default
-    return found, frozenset(whole)
+        if each.default is each.empty:
+            raise ValueError(f"parameter {each.name} has no default; samples need one")
+        if isinstance(each.default, bool) or not isinstance(each.default, int | float):
+            raise ValueError(f"parameter {each.name} = {each.default!r}; need an int or a float")
+        found[each.name] = each.default
+    return found, frozenset(name for name, value in found.items() if isinstance(value, int))
 
 
 def _check_types(

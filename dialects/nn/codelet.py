@@ -300,8 +300,7 @@ def op_class(signature: Signature, documentation: str) -> type[CodeletOp]:
     for name in signature.parameters:
         is_whole = name in signature.whole_parameters
         fields[name] = _parameter(signature, name)
-        text = f"`{name}` custom<{'Whole' if is_whole else 'Number'}>(${name})"
-        constants += f" {text}" if signature.parameters[name] is None else f" ({text}^)?"
+        constants += f" (`{name}` custom<{'Whole' if is_whole else 'Number'}>(${name})^)?"
     several = len(signature.writes) > 1
     if several:
         fields |= {name: result_def(TensorType) for name in signature.writes}
@@ -323,17 +322,17 @@ def op_class(signature: Signature, documentation: str) -> type[CodeletOp]:
 
 
 def _parameter(signature: Signature, name: str) -> Any:
-    """The definition of a parameter, with its default, which rules and models may leave out."""
+    """The definition of a parameter, with the default that it has where it is left out."""
     default = signature.parameters[name]
     if name in signature.whole_parameters:
-        return prop_def(INTEGER, default_value=None if default is None else integer(int(default)))
-    return prop_def(NUMBER, default_value=None if default is None else number(default))
+        return prop_def(INTEGER, default_value=integer(int(default)))
+    return prop_def(NUMBER, default_value=number(default))
 
 
 def properties_of(signature: Signature, given: Mapping[str, float]) -> dict[str, Attribute]:
     """The properties of an operation with these parameters; others have their defaults.
 
-    Raises ValueError for an unknown parameter, and for one without a value.
+    Raises ValueError for an unknown parameter, and for a fraction that has to be an integer.
     """
     unknown = [name for name in given if name not in signature.parameters]
     if unknown:
@@ -342,8 +341,6 @@ def properties_of(signature: Signature, given: Mapping[str, float]) -> dict[str,
     made: dict[str, Attribute] = {}
     for name, default in signature.parameters.items():
         value = given.get(name, default)
-        if value is None:
-            raise ValueError(f"{signature.name}: need a value for {name}")
         is_whole = name in signature.whole_parameters
         if is_whole and int(value) != value:
             raise ValueError(f"{signature.name}: {name} is {value}; need an integer")
@@ -380,7 +377,7 @@ def _sample(cls: type[CodeletOp], wanted: Wanted) -> Operation:
     drawn = [random.choice(wanted.sizes or (1, 2, 3, 5, 8)) for _ in signature.dims]
     sized = {dim.size for dim in signature.dims}
     for name in signature.whole_parameters & {str(each) for each in sized}:
-        parameters[name] = random.choice((1, 2, 3, parameters[name] or 4))
+        parameters[name] = random.choice((1, 2, 3, parameters[name]))
     at, first = -1, wanted.first
     if first is not None:
         shape = shape_of(first)
@@ -396,7 +393,7 @@ def _sample(cls: type[CodeletOp], wanted: Wanted) -> Operation:
         if isinstance(dim.size, int):
             drawn[d] = dim.size
         elif dim.size in parameters:
-            drawn[d] = int(parameters[dim.size] or 1)
+            drawn[d] = int(parameters[dim.size])
     for d, dim in enumerate(signature.dims):
         if str(dim.size) in number_of:
             drawn[d] = drawn[number_of[str(dim.size)]]
@@ -418,7 +415,6 @@ def _sample(cls: type[CodeletOp], wanted: Wanted) -> Operation:
             types.append(tensor_type(BY_NAME[kind], shape))
     if first is not None and types[at] != first:
         raise ValueError(f"{types[at]}; need {first}")
-    known = {name: value for name, value in parameters.items() if value is not None}
     return cast("Callable[..., Operation]", cls)(
-        *Block(arg_types=types).args, properties=properties_of(signature, known)
+        *Block(arg_types=types).args, properties=properties_of(signature, parameters)
     )
