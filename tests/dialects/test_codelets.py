@@ -15,7 +15,7 @@ def signature(
     space: str,
     reads: Mapping[str, str],
     writes: Mapping[str, str],
-    parameters: Mapping[str, float | None] | None = None,
+    parameters: Mapping[str, float] | None = None,
     types: Mapping[str, str] | None = None,
 ) -> Signature:
     every, read, written = maps_of_text(dims_of_text(space), reads, writes)

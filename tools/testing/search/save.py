@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -96,7 +97,16 @@ def _pass_record(each: ModulePass | str) -> dict[str, str]:
     known = {**pipeline_passes(), **users_passes(), **AT_RANDOM}
     if is_from_a_file(cls) or (cls.name in known and load_pass(cls.name, known) is cls):
         return {"spec": spec}
-    return {"spec": spec, **_definition(cls, cls.__qualname__)}
+    name = cls.__qualname__ if _is_in_its_module(cls) else f"{LOCAL}.{cls.__qualname__}"
+    return {"spec": spec, **_definition(cls, name)}
+
+
+def _is_in_its_module(cls: type[ModulePass]) -> bool:
+    """Whether a class is found by its name. Those of rules in Python are not."""
+    try:
+        return attrgetter(cls.__qualname__)(sys.modules[cls.__module__]) is cls
+    except (AttributeError, KeyError):
+        return False
 
 
 def _relation_record(relation: Relation) -> dict[str, str]:

@@ -11,6 +11,7 @@ from abele.ir.upstream import ModulePass
 from abele.tools.extensions import load_extensions
 from abele.tools.testing import Miscompiled, check_pass
 from abele.tools.testing.search.replay import replayed, saved_program
+from abele.tools.testing.search.save import replay_command, replay_record
 
 MINE = """
 from abele.tools.extensions import codelet, ulps
@@ -46,6 +47,18 @@ def test_a_rule_may_put_operations_of_users_into_programs(tmp_path: Path):
     with loads_taken_back():
         report = check_pass(loaded_rule(written(tmp_path, "-x")), examples=40, seed=1)
     assert report.changed > 2
+
+
+def test_a_pass_that_no_other_process_can_find_has_no_command(tmp_path: Path):
+    file = tmp_path / "sums.py"
+    file.write_text(
+        'from abele.ir.rules import rewrite\n\n\n@rewrite("nn.add(x, y)")\ndef swapped(x, y):\n'
+        "    return y\n"
+    )
+    with loads_taken_back():
+        tested = load_pass("sums", load_extensions([str(file)]).passes)()
+        record = replay_record([tested], "value")
+    assert replay_command(tmp_path, record) == ""
 
 
 def test_a_failure_of_a_rule_runs_again_where_nothing_is_loaded(tmp_path: Path):
