@@ -28,7 +28,7 @@ INT32 = np.dtype(np.int32)
 CELLS = 7
 """The cells of a sample."""
 
-SIZES = (4, 3, 1, 6, 8, 2, 5, 16, 7, 32, 64)
+SAMPLE_SIZES = (4, 3, 1, 6, 8, 2, 5, 16, 7, 32, 64)
 """The sizes that samples give to whole dimensions whose sizes shapes decide."""
 
 MOST_SAMPLES = 4
@@ -62,7 +62,9 @@ def _check(codelet: UsersCodelet) -> None:
     parameters = tuple(map(float, signature.parameters.values()))
     sizes = list(_sizes(codelet, parameters))
     if not sizes:
-        raise codelet.error(f"no sample meets `needs`; tried sizes {', '.join(map(str, SIZES))}")
+        raise codelet.error(
+            f"no sample meets `needs`; tried sizes {', '.join(map(str, SAMPLE_SIZES))}"
+        )
     _check_gradient(codelet)
     for each in sizes:
         _check_price(codelet, each, parameters)
@@ -89,7 +91,7 @@ def _sizes(codelet: UsersCodelet, parameters: Sequence[float]) -> Iterator[tuple
         if dim.whole and not isinstance(dim.size, int) and dim.size not in {*given, *number}
     ]
     made = 0
-    for chosen in islice(product(SIZES, repeat=len(free)), MOST_TRIED):
+    for chosen in islice(product(SAMPLE_SIZES, repeat=len(free)), MOST_TRIED):
         if made == MOST_SAMPLES:
             return
         rest = iter(chosen)

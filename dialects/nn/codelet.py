@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar, cast
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f16, f32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import (
@@ -25,6 +24,7 @@ from ...ir.geometry.space import AccessMap, AxisMap
 from ...ir.tensor_type import tensor_type
 from ...ir.upstream import (
     AttributeVariable,
+    Context,
     CustomDirective,
     ParseError,
     Parser,
