@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from xdsl.ir import SSAValue
@@ -27,6 +27,8 @@ class Dequantised:
         axis: along which a block has `size` elements in a row; or along which there is a scale for
             each index, if `size` is 0.
         is_transposed: whether rows and columns have changed places since then.
+        packed: the packed integers, by the axis of the integers that products sum over, once a
+            product reads them.
     """
 
     integers: Known
@@ -35,6 +37,7 @@ class Dequantised:
     axis: int
     size: int
     is_transposed: bool = False
+    packed: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue], compare=False)
 
     @property
     def bits(self) -> int:

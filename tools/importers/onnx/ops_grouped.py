@@ -77,15 +77,13 @@ def _parts(node: Node, heads: int, few: int) -> list[SSAValue]:
 
 def _total(node: Node, tokens: int, old: int) -> int | None:
     """total_sequence_length, the keys of the longest sequence; None if it depends on inputs."""
-    if not old:
-        # Without a cache, all keys are new.
-        total = tokens
-        if node.graph.known(node.value(6)) is not None:
-            (total,) = node.array_integers(6, "total_sequence_length")
-    elif node.graph.known(node.value(6)) is None:
+    if node.graph.known(node.value(6)) is not None:
+        (total,) = node.array_integers(6, "total_sequence_length")
+    elif old:
         return None
     else:
-        (total,) = node.array_integers(6, "total_sequence_length")
+        # Without a cache, all keys are new.
+        total = tokens
     if not tokens <= total <= old + tokens:
         raise node.bad(f"total_sequence_length {total} of {tokens} tokens and {old} in the cache")
     return total
@@ -148,12 +146,6 @@ def _extended(
     if keys == old:
         return _replaced(node, operand, new, before)
     batch, few, tokens, size = nn.shape_of(new)
-    if keys == old and isinstance(before, SSAValue):
-        # The cache has room: rows are written in place.
-        first = node.reshape(before, (batch, 1))
-        steps = _emitted(node, node.counted(tokens, numpy_dtype(nn.element_of(first))))
-        rows = node.reshape(node.add(nn.AddOp(first, steps)), (batch, 1, tokens, 1))
-        return node.add(nn.UpdateOp(new, rows, node[operand], "last", 2))
     table = node.add(nn.ConcatOp([node[operand], new], 2))
     if not isinstance(before, SSAValue):
         if (before == old).all() and keys == old + tokens:

@@ -93,7 +93,7 @@ def _matmul_bits(node: Node) -> Results:
 
 
 def _multiplied_by_floats(node: Node, shape: tuple[int, int, int], bits: int) -> SSAValue:
-    """The product with a matrix whose zero points are floats, which is unpacked at import.
+    """The product with a matrix whose zero points are floats, which is unpacked first.
 
     Args:
         shape: of the packed matrix: columns, blocks, bytes of a block.

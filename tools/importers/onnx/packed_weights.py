@@ -59,7 +59,9 @@ def packed_product(
     if size is None or not all(shape) or nn.shape_of(value)[-1] != shape[terms]:
         return None
     blocks, bits = -(-shape[terms] // size), found.bits
-    packed = node.graph.emitted(_packed(node, found, terms, size))
+    packed = found.packed.get(terms)
+    if packed is None:
+        packed = found.packed[terms] = node.graph.emitted(_packed(node, found, terms, size))
     shifts = node.emitted(np.arange(0, BYTE, bits, dtype=np.uint8))
     each = (shape[1 - terms], blocks)
     scales = _per_block(node, found, terms, each)

@@ -116,3 +116,12 @@ def test_other_integers_are_multiplied_as_floats(
     x = np.random.default_rng(1).standard_normal((2, K)).astype(np.float32)
     found = run_reference(module, {"x": x}).outputs["y"]
     np.testing.assert_allclose(found, by_onnxruntime(proto, {"x": x})["y"], rtol=1e-4, atol=1e-4)
+
+
+def test_products_that_read_one_weight_share_its_packed_integers():
+    proto = model("int4", (N, 3), way="Transpose", block_size=16, axis=1)
+    proto.graph.node.append(helper.make_node("Gemm", ["x", "f"], ["other"], transB=1))
+    proto.graph.output.append(helper.make_tensor_value_info("other", TensorProto.FLOAT, (2, N)))
+    products = [op for op in imported(proto).walk() if isinstance(op, nn.PackedMatMulOp)]
+    assert len(products) == 2
+    assert len({op.packed for op in products}) == 1
