@@ -48,6 +48,8 @@ class MergeProducts(ModulePass):
 
     Attributes:
         target: as for plan-splits.
+        rows: of the value, for which the products are priced; 0 for those that it has. Programs
+            that share weights make the same choice by the same number.
     """
 
     name = "merge-products"
@@ -55,6 +57,7 @@ class MergeProducts(ModulePass):
     skips_other_levels = True
 
     target: str = ""
+    rows: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
@@ -63,7 +66,7 @@ class MergeProducts(ModulePass):
             return
         target = asked_target(op, self.target)
         for products in found:
-            if _pays(products, target) and may_rewrite():
+            if _pays(products, self.rows, target) and may_rewrite():
                 _merge(products)
 
 
@@ -139,10 +142,20 @@ def _with_bias(op: nn.MatMulOp, known: _Known) -> Product:
     return Product(op, None, None)
 
 
-def _pays(products: Sequence[Product], target: Target) -> bool:
+def _pays(products: Sequence[Product], rows: int, target: Target) -> bool:
     """Whether one product is clearly cheaper than several."""
-    apart = sum(_cycles(each.op, each.op.rhs.type, target) for each in products)
-    return MARGIN * _cycles(products[0].op, _joined_type(products), target) < apart
+    first = products[0].op
+    value = _with_rows(first, rows) if rows else first.lhs.type
+    apart = sum(_cycles(each.op, value, each.op.rhs.type, target) for each in products)
+    return MARGIN * _cycles(first, value, _joined_type(products), target) < apart
+
+
+def _with_rows(op: nn.MatMulOp, rows: int) -> Attribute:
+    """The type of a product's value, with another number of rows."""
+    shape = [*nn.shape_of(op.lhs)]
+    if len(shape) > 1:
+        shape[-1 if op.transpose_lhs is not None else -2] = rows
+    return nn.tensor(tuple(shape), nn.element_of(op.lhs))
 
 
 def _joined_type(products: Sequence[Product]) -> Attribute:
@@ -159,9 +172,9 @@ def _columns(op: nn.MatMulOp) -> int:
     return 0 if op.transpose_rhs is not None else 1
 
 
-def _cycles(op: nn.MatMulOp, matrix: Attribute, target: Target) -> float:
-    """The cycles of a product with another matrix in place of its own."""
-    block = Block(arg_types=[op.lhs.type, matrix])
+def _cycles(op: nn.MatMulOp, value: Attribute, matrix: Attribute, target: Target) -> float:
+    """The cycles of a product with operands of other types in place of its own."""
+    block = Block(arg_types=[value, matrix])
     other = _product(op, *block.args)
     block.add_op(other)
     dtypes = [numpy_dtype(nn.element_of(v)) for v in (*other.operands, other.result)]

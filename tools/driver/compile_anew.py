@@ -214,7 +214,9 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
         pipeline = with_sparse_products(pipeline, program, machine.spelling())
         asked = asked_training(request.train, program)
         if not request.passes and asked is None:
-            pipeline = with_products(pipeline, program, machine.spelling())
+            # The programs of a decoder share weights, whose form the one for one token decides.
+            rows = 0 if request.decoding is None else 1
+            pipeline = with_products(pipeline, program, machine.spelling(), rows)
         if asked is not None:
             make_train(asked, program, pipeline, context)
         make_parts(request.micro_batches, asked, program)

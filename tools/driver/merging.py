@@ -16,7 +16,7 @@ from .program import ReadProgram
 
 
 def with_products(
-    pipeline: Sequence[ModulePass], program: ReadProgram, target: str
+    pipeline: Sequence[ModulePass], program: ReadProgram, target: str, rows: int = 0
 ) -> tuple[ModulePass, ...]:
     """The default pipeline, with passes for products of one value and for transposed products, if
     the program has such.
@@ -26,6 +26,9 @@ def with_products(
     merged in programs that store values for their next run, as steps of decoders do: they have a
     softmax in each layer, and little else to compute. Others would gain one superstep, and a host
     that has read them from a file would bind them again, because no kernel computes both sums.
+
+    Args:
+        rows: as for merge-products.
     """
     if program.level != NN:
         return tuple(pipeline)
@@ -37,7 +40,7 @@ def with_products(
         late += [ReadNarrow()] if narrow_summaries(program.module) else []
         found[before:before] = late
     if products_of_a_value(program.module):
-        found.insert(0, MergeProducts(target))
+        found.insert(0, MergeProducts(target, rows))
     return tuple(found)
 
 

@@ -1,9 +1,17 @@
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 
+from abele.dialects import nn
+from abele.passes.merge_products import MergeProducts
 from abele.tools.driver.compile import compile_model
+from abele.tools.driver.compile_anew import read_model
+from abele.tools.driver.context import new_context
+from abele.tools.driver.decoding.asked import Decoding
 from abele.tools.driver.executable import Executable
+from abele.tools.driver.merging import with_products
+from abele.tools.driver.request import Request
 from abele.tools.workshop.transformers.graphs import Shape, decoder, kept_caches
 
 OWN = {"merge-products", "read-through", "summarize-softmax"}
@@ -31,3 +39,24 @@ def test_a_step_of_a_decoder_takes_fewer_supersteps_by_the_passes_for_products(t
 def test_a_pipeline_of_the_users_stays_as_it_is(tmp_path: Path):
     exe = step(tmp_path, "nn,partition,tile,exchange")
     assert not OWN & exe.profile["seconds_by_pass"].keys()
+
+
+def test_both_programs_of_a_decoder_read_weights_in_one_form():
+    """A product of many rows gains less from merging, but would read a second copy of weights."""
+    make = run_path(str(Path(__file__).parents[3] / "examples" / "make_decoders.py"))
+    sizes = make["Sizes"](layers=1, width=768, heads=12, groups=12, hidden=16, words=11)
+    model, context = make["llama"](sizes), new_context()
+
+    def products(new: int | tuple[int, int], tokens: int, rows: int) -> list[tuple[int, ...]]:
+        dims = {"batch_size": 1, "past_sequence_length": (0, 64), "sequence_length": new}
+        program = read_model(Request(model, "mk2", dims=dims, decoding=Decoding(tokens)), context)
+        first = with_products((), program, "mk2", rows)[0]
+        assert isinstance(first, MergeProducts)
+        first.apply(context, program.module)
+        found = [op for op in program.module.walk() if isinstance(op, nn.MatMulOp)]
+        return [nn.shape_of(op.rhs) for op in found if len(nn.shape_of(op.rhs)) == 2]
+
+    generating, reading = products(1, 4, 1), products((1, 64), 0, 1)
+    assert generating == reading
+    assert (768, 3 * 768) in reading
+    assert (768, 3 * 768) not in products((1, 64), 0, 0)
