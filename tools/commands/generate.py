@@ -19,7 +19,7 @@ from .threads import ThreadCount, use_threads
 
 with deferred(__name__):
     from ..driver.decoding.asked import BOUNDS
-    from ..driver.decoding.decoder import Decoder, Sampling, check_room
+    from ..driver.decoding.decoder import Decoder, Sampling, check_room, check_text
     from ..views.token_costs import costs_table, speed
 
 FIELDS = (
@@ -139,6 +139,12 @@ def generate_command(
         sampling = Sampling(**cast("dict[str, Any]", asked)) if is_drawn else None
         room = context or rounded(len(prompt) + tokens - 1)
         check_room(len(prompt), tokens, room)
+
+        def check(words: int) -> None:
+            check_text(prompt, end or (), words)
+            if sampling is not None:
+                sampling.check(words)
+
         with how.progress(extensions) as on_step:
             decoder = Decoder.compiled(
                 model,
@@ -147,6 +153,7 @@ def generate_command(
                 tokens=per_run,
                 drawn=is_drawn,
                 bounds=[name for name in BOUNDS if asked.get(name)],
+                check=check,
                 **_options(how.request(model, extensions, on_step)),
             )
             made: list[int] = []

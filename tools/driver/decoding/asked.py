@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 PAST, TOKEN, COUNT, ENDS = "past", "token", "count", "ends"
 """Inputs of a program that generates: how many tokens the cache holds, the token behind them, how
@@ -39,9 +40,12 @@ class Decoding:
         bounds: those of BOUNDS that say which tokens may be drawn.
         context: how many tokens the cache holds; 0 if that is not known. A cache of one size may
             have more room.
+        check: called with the size of the vocabulary before anything is planned; it may raise
+            TextError. Compiled programs do not depend on it.
     """
 
     tokens: int = 0
     drawn: bool = False
     bounds: tuple[str, ...] = BOUNDS
     context: int = 0
+    check: Callable[[int], None] | None = field(default=None, compare=False, repr=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ from xdsl.dialects.builtin import IntegerAttr
 from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp
 from ..argument_kinds import NUMBER
-from ..executable import MACHINE
+from ..compile import compile_model
+from ..executable import MACHINE, Executable
 from ..not_copied import NotCopied
 from ..request import IN_MEMORY, RUNS, found_front_end
 from ..session import Session
@@ -30,7 +32,7 @@ from .asked import (
     VOCABULARY,
     Decoding,
 )
-from .roles import NotADecoderError
+from .roles import NotADecoderError, TextError
 from .sizes import Sizes
 from .token_costs import TokenCosts
 
@@ -61,19 +63,19 @@ class Sampling:
     seed: int = 0
 
     def check(self, words: int) -> None:
-        """Raise InputError for options out of their ranges.
+        """Raise TextError for options out of their ranges.
 
         Args:
             words: of the vocabulary.
         """
         if not (NUMBER.accepts(self.temperature) and 0 < self.temperature < np.inf):
-            raise InputError(f"temperature {self.temperature}; need a number above 0")
+            raise TextError(f"temperature {self.temperature}; need a number above 0")
         if not 0 <= index(self.top_k) <= words:
-            raise InputError(f"top-k {self.top_k}; need 0..{words:,}, the size of the vocabulary")
+            raise TextError(f"top-k {self.top_k}; need 0..{words:,}, the size of the vocabulary")
         if not (NUMBER.accepts(self.top_p) and 0 < self.top_p <= 1):
-            raise InputError(f"top-p {self.top_p}; need a number above 0, at most 1")
+            raise TextError(f"top-p {self.top_p}; need a number above 0, at most 1")
         if not 0 <= index(self.seed) <= MOST_SEED:
-            raise InputError(f"seed {self.seed}; need 0..{MOST_SEED}")
+            raise TextError(f"seed {self.seed}; need 0..{MOST_SEED}")
 
     def inputs(self, words: int, bounds: Collection[str]) -> dict[str, Any]:
         """The inputs of a program that draws tokens.
@@ -135,6 +137,7 @@ class Decoder(NotCopied):
         tokens: int = 16,
         drawn: bool = False,
         bounds: Sequence[str] = BOUNDS,
+        check: Callable[[int], None] | None = None,
         runs: float = RUNS,
         **options: Any,
     ) -> Decoder:
@@ -152,6 +155,8 @@ class Decoder(NotCopied):
             tokens: the most tokens that a run generates.
             drawn: whether tokens are drawn by their scores; the best one follows otherwise.
             bounds: which of top_k and top_p a Sampling may ask for. Each costs a search.
+            check: called with the size of the vocabulary before anything is planned, such as
+                check_text for the first prompt.
             runs: those of each program that are expected between two changes; see Session.
             options: of compile_model. `keep` names caches that their names do not tell.
         """
@@ -167,33 +172,39 @@ class Decoder(NotCopied):
         place = os.fspath(model) if isinstance(model, str | os.PathLike) else IN_MEMORY
         sizes = Sizes(front_end.open_shapes(model), place, options)
         tell: Callable[[str], None] | None = options.get("on_note")
-        problem: InputError | None = None
+        generating: dict[bool, Executable] = {}
+        failed: dict[bool, InputError] = {}
+        asked = Decoding(tokens, drawn, tuple(bounds), context, check)
+        reads = replace(asked, tokens=0)
+        common: dict[str, Any] = {"model": model, "target": target, "runs": runs, **sizes.rest}
         for several, grows in sizes.ways:
+            if several and prompt == 1:
+                continue
             at_once = min(prompt, context) if several else 1
-            asked = Decoding(tokens, drawn, tuple(bounds), context)
-            programs = {
-                GENERATE: {"decoding": asked, **sizes.given(1, context, grows=grows)},
-                READ: {
-                    "decoding": replace(asked, tokens=0),
-                    **sizes.given(at_once, context, grows=grows),
-                },
-            }
             try:
-                session = Session.compiled(model, programs, target, runs=runs, **sizes.rest)
+                if grows not in generating:
+                    own = {"decoding": asked, "beside": (), **sizes.given(1, context, grows=grows)}
+                    generating[grows] = compile_model(**common | own)
+                first = generating[grows]
+                own = {"decoding": reads, "beside": (first,)}
+                own |= sizes.given(at_once, context, grows=grows)
+                reading = compile_model(**common | own)
             except InputError as error:
-                if isinstance(error, DoesNotFit) or (
-                    isinstance(error, NotADecoderError) and problem is None
+                if isinstance(error, DoesNotFit | TextError) or (
+                    isinstance(error, NotADecoderError) and not failed
                 ):
                     raise
-                problem = problem or error
+                failed[several] = error
                 continue
-            if problem is not None and at_once == 1 and tell is not None:
-                tell(f"reads one token of the prompt at a time, because otherwise: {problem}")
+            if True in failed and not several and tell is not None:
+                tell(f"reads one token of the prompt at a time, because otherwise: {failed[True]}")
+            alone = {GENERATE: first.profile["cycles"]}
+            session = Session({GENERATE: first, READ: reading}, alone)
             return cls(session, sizes.ids, at_once, asked)
-        assert problem is not None
-        raise problem
+        # The last way demands least of the model.
+        raise failed[False] if False in failed else failed[True]
 
-    @property
+    @cached_property
     def costs(self) -> TokenCosts:
         """The cycles of a token, by layer."""
         return TokenCosts.of(
@@ -256,14 +267,7 @@ class Decoder(NotCopied):
     ) -> Mapping[str, Any]:
         """The inputs that say how tokens are drawn. Raises InputError as generate does."""
         check_room(len(prompt), tokens, self.context)
-        for what, ids in (("the prompt has", prompt), ("the text ends with", ends)):
-            wrong = [each for each in ids if not 0 <= index(each) < self.words]
-            if wrong:
-                raise InputError(
-                    f"{what} token {wrong[0]}; the vocabulary has 0..{self.words - 1:,}"
-                )
-        if len(set(ends)) > MOST_ENDS:
-            raise InputError(f"{len(set(ends))} tokens that end the text; need at most {MOST_ENDS}")
+        check_text(prompt, ends, self.words)
         if not self.drawn:
             if sampling is not None:
                 raise InputError("sampling is given, and the decoder does not draw (drawn=True)")
@@ -296,6 +300,21 @@ def check_room(prompt: int, tokens: int, context: int) -> None:
             f"{tokens:,} tokens behind a prompt of {prompt:,}; the cache holds {context:,}, which "
             f"is enough for {most:,}; need fewer tokens or a larger cache (--context)"
         )
+
+
+def check_text(prompt: Sequence[int], ends: Collection[int], words: int) -> None:
+    """Raise TextError for tokens that the vocabulary does not have, and for too many ends.
+
+    Args:
+        ends: tokens that end the text.
+        words: of the vocabulary.
+    """
+    for what, ids in (("the prompt has", prompt), ("the text ends with", ends)):
+        wrong = [each for each in ids if not 0 <= index(each) < words]
+        if wrong:
+            raise TextError(f"{what} token {wrong[0]}; the vocabulary has 0..{words - 1:,}")
+    if len(set(ends)) > MOST_ENDS:
+        raise TextError(f"{len(set(ends))} tokens that end the text; need at most {MOST_ENDS}")
 
 
 def _number(module: ModuleOp, attribute: str) -> int | None:

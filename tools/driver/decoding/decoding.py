@@ -68,13 +68,15 @@ def decode(
 
     Returns the caches, each with the output that it receives in the next run. Raises
     NotADecoderError for a program that is not a decoder of one sequence with its cache as inputs
-    and outputs.
+    and outputs, and TextError for a text that the decoder does not know.
 
     Args:
         keep: caches that their names do not tell.
     """
     program = _Decoder(module, keep, path)
     program.check_context(decoding.context)
+    if decoding.check is not None:
+        decoding.check(program.words)
     made = program.generating(decoding) if decoding.tokens else program.reading(decoding)
     program.finish(made)
     verify(module, NN)
@@ -297,10 +299,8 @@ class _Decoder:
         block = Block(arg_types=types)
         emit = Emit(Builder(InsertPoint.at_end(block)), named(LOOP))
         token, _, made, *_ = block.args
-        zero = emit.constant(0, np.int32)
         ended = emit(nn.ReduceOp(emit.cast(emit(nn.EqualOp(ends, token)), i32), "max", [0]))
-        # The token behind the prompt may be one of those.
-        goes_on = emit(nn.LogicalOrOp(*(emit(nn.EqualOp(each, zero)) for each in (ended, made))))
+        goes_on = emit(nn.EqualOp(ended, emit.constant(0, np.int32)))
         fewer = emit(nn.LessOp(made, count))
         emit.insert(control.ConditionOp(emit(nn.LogicalAndOp(goes_on, fewer))))
         return block

@@ -55,6 +55,10 @@ class NotADecoderError(InputError):
     """A model is not a decoder, or its names do not say how it is one."""
 
 
+class TextError(InputError):
+    """A text that a decoder cannot go on with, or a way to draw tokens that it does not have."""
+
+
 def is_cache(name: str) -> bool:
     """Whether an input is a cache by its name."""
     return CACHE.search(name) is not None and name not in POSITIONS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...importers.bounds import GivenSize, parts_of
+from ...importers.bounds import GivenSize, parts_of, size_or_bounds
 from .roles import BRANCH, IDS, MASKS, TOTALS, NotADecoderError, is_cache, only
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ class Sizes:
         self._caches = [name for name in shapes if name in keep or is_cache(name)]
         new = self._axes(self.ids)[-1:]
         self._new = new[0] if new else None
+        count = 1 if self._new is None else size_or_bounds(self._dims.get(self._new, 1))
+        if count != 1:
+            raise NotADecoderError(
+                f"{place}: --dim {self._new}={count}; the loop over tokens takes one at a time; "
+                "leave it out, and give the most tokens of a prompt that one run reads (--at-once)"
+            )
         for name in (self.ids, *self._caches):
             for symbol in self._axes(name)[:1]:
                 if symbol is not None and symbol != self._new:

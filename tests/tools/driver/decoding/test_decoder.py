@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from runpy import run_path
 from typing import Any
@@ -15,10 +15,12 @@ import pytest
 
 from abele.dialects import control, nn
 from abele.ir.errors import InputError
+from abele.tools.debug.run_check import relative_error
 from abele.tools.driver.compile_anew import read_model
 from abele.tools.driver.context import new_context
 from abele.tools.driver.decoding.asked import BOUNDS, Decoding
-from abele.tools.driver.decoding.decoder import GENERATE, READ, Decoder, Sampling
+from abele.tools.driver.decoding.decoder import GENERATE, READ, Decoder, Sampling, check_text
+from abele.tools.driver.decoding.roles import TextError
 from abele.tools.driver.program import signature
 from abele.tools.driver.request import Request
 from abele.tools.workshop.transformers.graphs import Shape
@@ -75,6 +77,29 @@ def test_64_tokens_are_those_of_onnxruntime(name: str):
     assert len(found) == 64
     assert len(set(found)) > 5
     assert follows(name, PROMPT, found)
+
+
+def test_scores_of_each_token_are_those_of_the_whole_sequence():
+    """The device keeps the scores of its last token as if they were a cache."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model("gpt2"))
+    kept = onnx.helper.make_tensor_value_info("before", onnx.TensorProto.FLOAT, [1, 1, 61])
+    shape = ["batch_size", "sequence_length", 61]
+    seen = onnx.helper.make_tensor_value_info("seen", onnx.TensorProto.FLOAT, shape)
+    proto.graph.input.append(kept)
+    proto.graph.output.append(seen)
+    proto.graph.node.append(onnx.helper.make_node("Identity", ["logits"], ["seen"]))
+    watched = Decoder.compiled(
+        proto, TARGET, prompt=1, context=24, tokens=1, keep={"before": "seen"}, cache=False
+    )
+    found, rows = list[int](), list[np.ndarray]()
+    for token in watched.generate(PROMPT, 12):
+        name = GENERATE if found else READ
+        rows.append(watched.session.programs[name].runners.states()["before"].reshape(-1))
+        found.append(token)
+    wanted = scores("gpt2", [*PROMPT, *found])[len(PROMPT) - 1 : -1]
+    # float32: of its 24 bits, sums in another order may change the last few.
+    assert all(relative_error(*pair) < 2**-18 for pair in zip(rows, wanted, strict=True))
 
 
 def test_a_model_of_fixed_sizes_has_a_cache_of_its_own_size():
@@ -190,6 +215,19 @@ def test_a_model_in_memory_has_a_short_name_in_messages():
     proto.graph.input[0].name = "words"
     with pytest.raises(InputError, match="^<model>: no input of token ids is among words, "):
         Decoder.compiled(proto, TARGET)
+
+
+def test_texts_are_refused_before_anything_is_planned():
+    steps: list[str] = []
+    with pytest.raises(TextError, match=r"the prompt has token 61; the vocabulary has 0\.\.60"):
+        Decoder.compiled(
+            model("gpt2"),
+            TARGET,
+            cache=False,
+            check=partial(check_text, [61], ()),
+            on_step=steps.append,
+        )
+    assert set(steps) == {"read"}
 
 
 def test_bounds_that_there_are_not_are_refused():

@@ -58,3 +58,10 @@ def test_caches_with_several_free_sizes_are_refused():
     shapes = {**GROWING, "past_key_values.0.value": ("batch", 2, "rows", 8)}
     with pytest.raises(NotADecoderError, match="the sizes past, rows of caches are free; need one"):
         Sizes(shapes, "net", {})
+
+
+@pytest.mark.parametrize("size", [4, (1, 4), "1..4"])
+def test_a_number_of_new_tokens_other_than_1_is_refused(size: object):
+    assert Sizes(GROWING, "net", {"dims": {"new": 1}}).ways == [(False, True), (False, False)]
+    with pytest.raises(NotADecoderError, match=r"net: --dim new=.*4; .*--at-once"):
+        Sizes(GROWING, "net", {"dims": {"new": size}})
