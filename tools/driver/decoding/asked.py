@@ -40,8 +40,9 @@ class Decoding:
         bounds: those of BOUNDS that say which tokens may be drawn.
         context: how many tokens the cache holds; 0 if that is not known. A cache of one size may
             have more room.
-        check: called with the size of the vocabulary before anything is planned; it may raise
-            TextError. Compiled programs do not depend on it.
+        check: called with the size of the vocabulary before any pass runs; it may raise TextError.
+            Compiled programs do not depend on it, and a program from the cache does not call it,
+            because that would read the model again.
     """
 
     tokens: int = 0

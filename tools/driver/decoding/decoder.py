@@ -155,8 +155,8 @@ class Decoder(NotCopied):
             tokens: the most tokens that a run generates.
             drawn: whether tokens are drawn by their scores; the best one follows otherwise.
             bounds: which of top_k and top_p a Sampling may ask for. Each costs a search.
-            check: called with the size of the vocabulary before anything is planned, such as
-                check_text for the first prompt.
+            check: called with the size of the vocabulary before any pass runs, such as to refuse
+                the first prompt (check_text). A program from the cache does not call it.
             runs: those of each program that are expected between two changes; see Session.
             options: of compile_model. `keep` names caches that their names do not tell.
         """

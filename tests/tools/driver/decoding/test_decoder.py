@@ -161,6 +161,12 @@ def test_the_cache_stays_on_the_device_and_is_written_in_place():
     assert decoder("gpt2").session.programs.keys() == {GENERATE, READ}
 
 
+def test_both_programs_get_the_passes_for_products():
+    for program in decoder("llama").session.programs.values():
+        passes = program.profile["seconds_by_pass"].keys()
+        assert passes >= {"merge-products", "read-through", "summarize-softmax"}
+
+
 def test_drawn_tokens_depend_on_the_seed_and_not_on_the_runs():
     drawing = decoder("llama", drawn=True)
     hot = Sampling(temperature=3.0, top_k=20, top_p=0.95, seed=3)
@@ -224,8 +230,9 @@ def test_texts_are_refused_before_anything_is_planned():
             model("gpt2"),
             TARGET,
             cache=False,
+            context=CONTEXT,
             check=partial(check_text, [61], ()),
-            on_step=steps.append,
+            watch=steps.append,
         )
     assert set(steps) == {"read"}
 
