@@ -76,7 +76,9 @@ def layers_of(nodes: Sequence[str]) -> list[str]:
     current = WHOLE if last < 0 else BEFORE
     for i, (node, layer) in enumerate(zip(nodes, found, strict=True)):
         current = BEHIND if i > last >= 0 else layer or current
-        layers.append(node if node in ADDED else current)
+        # What passes make of a node has its name, and theirs behind a slash.
+        own = node.partition("/")[0]
+        layers.append(own if own in ADDED else current)
     return layers
 
 

@@ -22,6 +22,8 @@ def test_the_name_of_a_node_says_its_layer(node: str, layer: str):
 
 def test_nodes_without_a_layer_are_in_that_before_them_or_in_none():
     nodes = ["Gather_1", "h.0.ln", "present.0.key", "sampling", "h.1.ln", "Add_7", "logits"]
+    nodes += ["sampling/partials", "logits/cast", "loop over tokens/carried"]
     layers = [BEFORE, "h.0", "h.0", "sampling", "h.1", BEHIND, BEHIND]
+    layers += ["sampling", BEHIND, "loop over tokens"]
     assert layers_of(nodes) == layers
     assert layers_of(["Add_7", "MatMul_8"]) == [WHOLE, WHOLE]
