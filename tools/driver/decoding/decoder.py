@@ -183,12 +183,13 @@ class Decoder(NotCopied):
             at_once = min(prompt, context) if several else 1
             try:
                 if grows not in generating:
-                    own = {"decoding": asked, "beside": (), **sizes.given(1, context, grows=grows)}
-                    generating[grows] = compile_model(**common | own)
+                    own = sizes.given(1, context, grows=grows)
+                    own |= {"decoding": asked, "beside": ()}
+                    generating[grows] = compile_model(**{**common, **own})
                 first = generating[grows]
-                own = {"decoding": reads, "beside": (first,)}
-                own |= sizes.given(at_once, context, grows=grows)
-                reading = compile_model(**common | own)
+                own = sizes.given(at_once, context, grows=grows)
+                own |= {"decoding": reads, "beside": (first,)}
+                reading = compile_model(**{**common, **own})
             except InputError as error:
                 if isinstance(error, DoesNotFit | TextError) or (
                     isinstance(error, NotADecoderError) and not failed
