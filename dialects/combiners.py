@@ -115,7 +115,7 @@ TUPLE_COMBINERS: dict[str, Combiner] = {
             ("element", "wide"),
             ("element", "wide"),
             "The largest element m, and the sum of exp(x - m) over the elements x above "
-            "-infinity. NaN makes both NaN.",
+            "-infinity. NaN makes both NaN, and infinity makes the sum NaN.",
             fill=float("-inf"),
             floats=True,
         ),

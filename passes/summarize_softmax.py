@@ -75,8 +75,13 @@ def _sum_of_exponentials(total: nn.ReduceOp) -> nn.ReduceOp | None:
         return None
     if largest.operand is not centred.lhs or largest.parent is not total.parent:
         return None
-    # Only the difference reads the largest element, so nothing but a softmax is changed.
+    # Only the difference reads the largest element, so nothing but a softmax is changed. Only the
+    # exponentials are divided by the sum: of a row of -infinity, it is NaN before and 0 afterwards,
+    # and the quotients are NaN in both.
     if not largest.result.has_one_use() or not centred.result.has_one_use():
+        return None
+    readers = [use.operation for use in total.result.uses]
+    if not all(isinstance(r, nn.DivOp) and r.lhs is power.result for r in readers):
         return None
     alike = _axes(largest) == _axes(total) and largest.keep_dims == total.keep_dims
     ops = (total, power, centred, largest)

@@ -187,9 +187,9 @@ class _ExpSum(Numerics):
 
 
 def _exp_below(values: Array, largest: Array) -> Array:
-    """exp(values - largest); 1 where they are equal, also for infinities."""
+    """exp(values - largest); 1 where both are -infinity, and NaN where both are infinity."""
     below = np.subtract(values, largest, dtype=values.dtype)
-    below = np.where(values == largest, values.dtype.type(0), below)
+    below = np.where(largest == -np.inf, values.dtype.type(0), below)
     return scalar_function("exp").apply((), below)
 
 

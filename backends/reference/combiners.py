@@ -425,7 +425,8 @@ def _exp_parts(sets: _Sets) -> tuple[Doubles, Doubles, Doubles, Doubles]:
     """
     values, sums = _exp_columns(sets)
     largest = values.max(axis=1, initial=-np.inf)
-    below = np.where(values == largest[:, None], 0.0, largest[:, None] - values)
+    # Infinity is as far from itself as it is in a softmax: the distance is NaN.
+    below = np.where(largest[:, None] == -np.inf, 0.0, largest[:, None] - values)
     return largest, below, np.exp(-below), sums
 
 

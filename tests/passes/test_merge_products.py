@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -9,12 +10,17 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
 from abele.backends.reference.run import run_reference
+from abele.backends.target import resolve_target
 from abele.dialects import nn
 from abele.dialects.dtypes import element_type
 from abele.dialects.levels import NN
+from abele.ir.upstream import Context, ModulePass
 from abele.ir.verify import verify
 from abele.passes.merge_products import MergeProducts, products_of_a_value
 from abele.tools.driver.context import new_context
+from abele.tools.testing import Miscompiled, check_pass
+from abele.tools.testing.generators.program import Program
+from abele.tools.testing.search.contracts import with_apply
 
 HALF = np.dtype(np.float16)
 
@@ -72,7 +78,9 @@ def count(module: ModuleOp, kind: type) -> int:
     st.lists(st.integers(1, 70), min_size=2, max_size=4), st.booleans(), st.booleans(), st.data()
 )
 @settings(max_examples=15, deadline=None)
-def test_merged_products_compute_the_same(columns, biases, turned, data):
+def test_merged_products_compute_the_same(
+    columns: list[int], biases: bool, turned: bool, data: st.DataObject
+):
     rows, terms = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 40))
     module = program(rows, terms, columns, biases=biases, turned=turned)
     made = merged(module)
@@ -83,7 +91,7 @@ def test_merged_products_compute_the_same(columns, biases, turned, data):
 
 
 @pytest.mark.parametrize("biases", [False, True])
-def test_products_of_a_single_row_are_merged_with_their_biases(biases):
+def test_products_of_a_single_row_are_merged_with_their_biases(biases: bool):
     made = merged(program(1, 768, [768] * 3, biases=biases, turned=False))
     assert count(made, nn.MatMulOp) == 1
     assert count(made, nn.AddOp) == biases
@@ -105,3 +113,66 @@ def test_products_of_several_values_or_with_other_matrices_stay():
     assert len(products_of_a_value(module)) == 1
     second.operands[0] = first.result
     assert products_of_a_value(module) == []
+
+
+# Bugs that are planted in the pass, which the kit finds in products of a value
+
+
+def products(seed: int) -> Program:
+    """Products of a few rows with weights of the same or of different sizes."""
+    rng = np.random.default_rng(seed)
+    rows, terms, size = int(rng.integers(1, 3)), int(rng.integers(1, 9)), int(rng.integers(1, 9))
+    others = rng.integers(1, 9, rng.integers(0, 3)).tolist()
+    biases, turned = (bool(flag) for flag in rng.integers(0, 2, 2))
+    module = program(rows, terms, [size, size, *others], biases=biases, turned=turned)
+    given = {"arg0": numbers(seed, rows, terms)}
+    return Program(module, new_context(), given, resolve_target("mk2"))
+
+
+PRODUCTS = st.integers(0, 500).map(products)
+
+
+def another_part(module: ModuleOp) -> None:
+    """The first two slices change their places."""
+    first, second = [op for op in module.walk() if isinstance(op, nn.SliceOp)][:2]
+    first.starts, second.starts = second.starts, first.starts
+
+
+def one_column_further(module: ModuleOp) -> None:
+    """The second slice begins one column before its own."""
+    _, second = [op for op in module.walk() if isinstance(op, nn.SliceOp)][:2]
+    rank = len(nn.values_of(second.starts))
+    starts = [*nn.values_of(second.starts)[: rank - 1], nn.values_of(second.starts)[-1] - 1]
+    made = nn.SliceOp(second.operand, starts, [1] * rank, nn.shape_of(second.result))
+    second.starts = made.starts
+    made.drop_all_references()
+
+
+def another_bias(module: ModuleOp) -> None:
+    """The first two biases change their places; without biases, the first two weights."""
+    joined = [op for op in module.walk() if isinstance(op, nn.ConcatOp)][-1]
+    first, second, *_ = joined.operands
+    joined.operands[0], joined.operands[1] = second, first
+
+
+def damaged(damage: Callable[[ModuleOp], None]) -> ModulePass:
+    tested = MergeProducts("mk2")
+
+    def apply(ctx: Context, op: ModuleOp) -> None:
+        tested.apply(ctx, op)
+        if count(op, nn.SliceOp):
+            damage(op)
+
+    return with_apply(tested, apply)
+
+
+def test_the_kit_finds_no_difference_in_products_of_a_value():
+    report = check_pass(MergeProducts("mk2"), programs=PRODUCTS, examples=20, seed=0)
+    assert report.changed >= 10
+
+
+@pytest.mark.parametrize("damage", [another_part, one_column_further, another_bias])
+def test_the_kit_finds_a_planted_bug(damage: Callable[[ModuleOp], None]):
+    with pytest.raises(Miscompiled) as found:
+        _ = check_pass(damaged(damage), programs=PRODUCTS, examples=200, seed=0)
+    assert found.value.examples <= 4

@@ -1,4 +1,5 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,16 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
 from abele.backends.reference.run import run_reference
+from abele.backends.target import resolve_target
 from abele.dialects import nn
 from abele.dialects.levels import NN
+from abele.ir.geometry.space import AccessMap
 from abele.ir.verify import verify
+from abele.passes import read_through
 from abele.passes.read_through import ReadThrough, moved_products
 from abele.tools.driver.context import new_context
+from abele.tools.testing import Miscompiled, check_pass
+from abele.tools.testing.generators.program import Program
 
 
 def products(draw: Callable[..., Any]) -> ModuleOp:
@@ -56,6 +62,17 @@ def heads(draw: Callable[..., Any]) -> ModuleOp:
     return ModuleOp([FuncOp("main", ([block.args[0].type], [product.result.type]), Region(block))])
 
 
+def arguments(module: ModuleOp) -> dict[str, np.ndarray]:
+    """Whole numbers for the arguments of @main."""
+    (function,) = module.body.block.ops
+    assert isinstance(function, FuncOp)
+    rng = np.random.default_rng(0)
+    return {
+        f"arg{i}": rng.integers(-4, 5, nn.shape_of(each)).astype(np.float32)
+        for i, each in enumerate(function.args)
+    }
+
+
 @pytest.mark.parametrize("make", [products, heads])
 @given(data=st.data())
 @settings(max_examples=20, deadline=None)
@@ -68,12 +85,66 @@ def test_products_compute_the_same_without_movements(
     verify(made, NN)
     assert not any(isinstance(op, nn.MatMulOp | nn.TransposeOp | nn.SliceOp) for op in made.walk())
     assert moved_products(made) == []
-    (function,) = made.body.block.ops
-    assert isinstance(function, FuncOp)
-    rng = np.random.default_rng(0)
-    arrays = {
-        f"arg{i}": rng.integers(-4, 5, nn.shape_of(each)).astype(np.float32)
-        for i, each in enumerate(function.args)
-    }
+    arrays = arguments(made)
     before, after = (run_reference(each, arrays).outputs["out0"] for each in (module, made))
     np.testing.assert_array_equal(after, before)
+
+
+# Bugs that are planted in the pass, which the kit finds in products of moved tensors
+
+
+MOVED = st.one_of(
+    *(
+        st.composite(make)().map(
+            lambda module: Program(
+                module, new_context(), arguments(module), resolve_target("tiny:4")
+            )
+        )
+        for make in (products, heads)
+    )
+)
+
+shifted = vars(read_through)["_shifted"]
+
+
+def in_the_wrong_order(access: AccessMap, order: Sequence[int]) -> AccessMap:
+    """Reads axis i of a transposed tensor where it reads axis order[i] of the tensor."""
+    return AccessMap(tuple(access.axes[i] for i in order), access.fill)
+
+
+def without_its_start(access: AccessMap, op: nn.SliceOp) -> AccessMap | None:
+    """Reads a slice from the beginning of each axis."""
+    found = shifted(access, op)
+    if found is None:
+        return None
+    return replace(found, axes=tuple(replace(axis, offset=0) for axis in found.axes))
+
+
+def one_part_too_early(access: AccessMap, op: nn.SliceOp) -> AccessMap | None:
+    """Reads a slice one part of an axis before its start."""
+    found = shifted(access, op)
+    if found is None:
+        return None
+    axes = (replace(axis, offset=max(axis.offset - 1, 0)) for axis in found.axes)
+    return replace(found, axes=tuple(axes))
+
+
+def test_the_kit_finds_no_difference_in_products_of_moved_tensors():
+    report = check_pass(ReadThrough(), programs=MOVED, examples=30, seed=0)
+    assert report.changed >= 20
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("_through", in_the_wrong_order),
+        ("_shifted", without_its_start),
+        ("_shifted", one_part_too_early),
+    ],
+)
+def test_the_kit_finds_a_planted_bug(
+    name: str, wrong: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(read_through, name, wrong)
+    with pytest.raises(Miscompiled):
+        _ = check_pass(ReadThrough(), programs=MOVED, examples=200, seed=0, reduce_seconds=1)
