@@ -118,6 +118,21 @@ def test_a_narrow_search_keeps_the_likeliest_prefixes_of_each_frame(width: int):
         np.testing.assert_allclose(found[2][n, : len(wanted)], [c for _, c in wanted], 1e-12)
 
 
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_the_best_of_many_candidates_are_found_in_blocks(width: int):
+    """In several rounds, with a block that is not full, and with equal scores in one frame."""
+    draw = np.random.default_rng(width)
+    logs = draw.normal(size=(4, 2, 150))
+    logs[0] = draw.integers(-2, 1, logs.shape[1:])
+    logs[draw.random(logs.shape) < 0.2] = -INF
+    found = result(nn.CtcBeamOp, logs, [4, 1], blank=70, width=width, paths=width)
+    labels = listed(*found[:2])
+    for n, count in enumerate([4, 1]):
+        wanted = by_search(logs[:count, n], 70, width)
+        assert labels[width * n : width * (n + 1)] == [each for each, _ in wanted]
+        np.testing.assert_allclose(found[2][n], [c for _, c in wanted], 1e-12)
+
+
 def test_a_prefix_that_was_dropped_comes_back_as_one_that_others_continue():
     """The search drops a prefix, keeps one that continues it, and reaches the first one again."""
     logs = np.random.default_rng(107).normal(size=(9, 4)) * 2
