@@ -16,6 +16,7 @@ from ...driver.block_buckets import bucket_blocks
 from ...driver.compile_anew import read_model, with_chosen
 from ...driver.files import PROGRAM_FILE
 from ...driver.lowering_advice import advising_on_lowering
+from ...driver.merging import with_products
 from ...driver.overrides import overrides, refuse_other_values
 from ...driver.program import signature
 from ...driver.pruning import with_sparse_products
@@ -65,6 +66,8 @@ def bisect(
     if not passes and spec:
         passes = extensions.pipeline(spec, machine.spelling(), program.level)
         passes = with_sparse_products(passes, program, machine.spelling())
+        if not request.passes and request.train is None:
+            passes = with_products(passes, program, machine.spelling())
     if not passes:
         raise InputError(f"{program.path}: at {program.level}, so there is no pass to test")
     taken = signature(program.module, program.path)
