@@ -1,7 +1,8 @@
 """Every pass by name, the default pipeline, and the shorthand for its parts.
 
 The default pipeline leads from nn to exchange. In the text of a pipeline, the name of a level
-stands for the passes that end there: `nn,partition,tile,exchange` is the whole default pipeline.
+stands for the passes that end there: `nn,partition,tile,exchange` is the default pipeline, without
+the passes that a compile adds for programs that need them (see tools/driver/merging.py).
 
 A level that a user adds has two ways of its own: into it from the level above, and out of it to the
 level below. Functions that take `levels` know only these; without it, they know all that are
