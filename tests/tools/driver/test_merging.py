@@ -60,3 +60,10 @@ def test_both_programs_of_a_decoder_read_weights_in_one_form():
     assert generating == reading
     assert (768, 3 * 768) in reading
     assert (768, 3 * 768) not in products((1, 64), 0, 0)
+
+
+def test_a_program_that_stores_nothing_keeps_the_two_sums_of_its_softmax(tmp_path: Path):
+    path = tmp_path / "whole.onnx"
+    path.write_bytes(decoder(SHAPE).SerializeToString())
+    exe = compile_model(path, "mk2", cache=False)
+    assert "summarize-softmax" not in exe.profile["seconds_by_pass"]
