@@ -23,6 +23,8 @@ from .slopes import (
     of_largest,
     of_largest_second,
     of_leaky,
+    of_packed_number,
+    of_packed_scale,
     of_power,
     one_minus,
     over_root,
@@ -741,6 +743,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         by_bits=(1, 4),
         whole=True,
         samples=((4.0,), (8.0,), (2.0,)),
+        slopes=(of_packed_number, zero, of_packed_scale, lambda s: -(s.g * s.a * s.c), zero),
     ),
 )
 """The functions that a body may name, users' included, by name."""

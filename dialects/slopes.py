@@ -18,8 +18,8 @@ class Term:
     """An expression: a scalar function of terms, or a named value.
 
     Attributes:
-        name: the function's name, or the value's: a, b or c for the operands, y for the result, g
-            for the gradient of the result.
+        name: the function's name, or the value's: a to e for the operands, y for the result, g for
+            the gradient of the result.
         parameters: constants of the function.
     """
 
@@ -89,6 +89,8 @@ class Values:
     a: Term = Term("a")
     b: Term = Term("b")
     c: Term = Term("c")
+    d: Term = Term("d")
+    e: Term = Term("e")
     y: Term = Term("y")
     g: Term = Term("g")
 
@@ -96,7 +98,7 @@ class Values:
 Slope = Callable[[Values], Term | None]
 """The gradient of an operand: an expression, or None if it is 0 everywhere."""
 
-OPERANDS = "abc"
+OPERANDS = "abcde"
 """The names of the operands in expressions."""
 
 
@@ -183,3 +185,13 @@ def one_minus(term: Term) -> Term:
 def squared(term: Term) -> Term:
     """The square of a term."""
     return call("square", term)
+
+
+def of_packed_number(s: Values) -> Term:
+    """The gradient of packed_mul's number: g times the unpacked integer."""
+    return call("packed_mul", s.g, s.b, s.c, s.d, s.e, parameters=s.parameters)
+
+
+def of_packed_scale(s: Values) -> Term:
+    """The gradient of packed_mul's scale: as that of its number, with both exchanged."""
+    return call("packed_mul", s.g, s.b, s.a, s.d, s.e, parameters=s.parameters)
