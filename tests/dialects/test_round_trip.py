@@ -10,18 +10,20 @@ from itertools import product
 from random import Random
 
 import pytest
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import IntegerType, Signedness, f32
+from xdsl.ir import Attribute, Operation
 
 from abele.dialects.levels import DIALECTS, load_dialect
 from abele.dialects.structured import Composite, Movement, Reinterpretation, Structured
 from abele.ir.printer import module_text
 from abele.ir.text import parse_module, print_inline, print_module
 from abele.ir.upstream import ModuleOp
-from abele.tools.testing.generators.build import build, default_operators
+from abele.tools.testing.generators.build import ELEMENTS, build, default_operators
 from abele.tools.testing.generators.levels import at_level, known_levels
 from abele.tools.testing.generators.program import Program
 from abele.tools.testing.generators.sketch import random_sketch
 
+BYTE = IntegerType(8, Signedness.UNSIGNED)
 SEEDS = range(40)
 FEW = ("nn.add", "nn.concat", "nn.matmul", "nn.reshape")
 """Operators that lead to every operation of the lower levels; few, so that they are made soon."""
@@ -39,17 +41,19 @@ OPERATIONS = sorted(
 
 
 @cache
-def program(level: str, seed: int, operators: tuple[str, ...]) -> Program | None:
-    made = build(random_sketch(Random(seed), 4), default_operators(operators))
+def program(
+    level: str, seed: int, operators: tuple[str, ...], elements: tuple[Attribute, ...] = ELEMENTS
+) -> Program | None:
+    made = build(random_sketch(Random(seed), 4), default_operators(operators), elements)
     return at_level(made, level)
 
 
 def program_with(cls: type[Operation]) -> Program:
-    """A generated program that holds an operation of a class."""
+    """A generated program that holds an operation of a class, if need be with bytes."""
     runs = issubclass(cls, Structured | Movement | Reinterpretation | Composite)
     of = (cls.name,) if runs else FEW
-    for seed, level in product(SEEDS, known_levels()):
-        found = program(level, seed, of)
+    for seed, elements, level in product(SEEDS, (ELEMENTS, (f32, BYTE)), known_levels()):
+        found = program(level, seed, of, elements)
         if found is not None and any(type(each) is cls for each in found.module.walk()):
             return found
     pytest.fail(f"no generated program has a {cls.name}")
