@@ -7,18 +7,26 @@ from random import Random
 
 import pytest
 from hypothesis import given, settings
+from xdsl.dialects.builtin import f32
 
 from abele.dialects import control, nn
 from abele.dialects.levels import NN
 from abele.ir.verify import verify
 from abele.passes.gradients.losses import LOSSES
 from abele.passes.gradients.optimizers import OPTIMIZERS, Numbers
+from abele.passes.gradients.program import entry_of, outputs_of
 from abele.passes.train import SETTINGS
-from abele.tools.testing import Program, bounded_run, check_pass, difference, programs, run
+from abele.tools.testing import Program, bounded_run, check_pass, difference, programs
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.levels import at_level
 from abele.tools.testing.generators.sketch import random_sketch
-from abele.tools.testing.generators.training import NUMBERS, is_step, losses_of
+from abele.tools.testing.generators.training import (
+    NUMBERS,
+    PLAINEST,
+    as_step,
+    is_step,
+    losses_of,
+)
 from abele.tools.testing.oracle.whole_tensors import run_on_whole_tensors
 from abele.tools.testing.search.aim import Aim
 from abele.tools.testing.search.draw import STEPS, generated
@@ -49,11 +57,33 @@ def test_a_third_of_all_programs_have_gradients_and_become_valid_steps():
         verify(program.module, NN)
 
 
+def program_for_every_loss() -> Program:
+    """A generated program that can be trained, whose results all fit every loss."""
+    for number in range(100):
+        sketch = random_sketch(Random(f"losses {number}"), 2)
+        made = build(replace(sketch, training=0), default_operators(("nn.mul",)), (f32,))
+        fits = all(
+            set(losses_of(nn.shape_of(each))) == set(LOSSES)
+            for each in outputs_of(entry_of(made.module)).values()
+        )
+        if fits and is_step(as_step(made, PLAINEST, "normal").module):
+            return made
+    pytest.fail("no generated program has a result that fits every loss")
+
+
 def test_every_loss_optimizer_and_number_is_drawn():
+    """Each loss gives steps that run: none of them has a fault."""
     losses: Counter[str] = Counter()
-    for program in steps(200):
-        described = program.module.attributes[SETTINGS]
-        losses[described.data["loss"].data] += 1
+    program = program_for_every_loss()
+    for seed in range(2, 80):
+        step = as_step(program, seed, "normal")
+        if is_step(step.module):
+            loss = step.module.attributes[SETTINGS].data["loss"].data
+            losses[loss] += 1
+            if losses[loss] <= 2:
+                outcome = bounded_run(step)
+                assert outcome.fault is None
+                assert not outcome.dead_fault
     assert set(losses) == set(LOSSES)
     assert set(NUMBERS) == {name for each in OPTIMIZERS.values() for name in each.reads}
     assert set(NUMBERS) == set(Numbers.__dataclass_fields__)
@@ -129,7 +159,9 @@ def test_several_steps_in_a_run_compute_the_same_at_each_level(level: str):
         lower = at_level(program, level)
         if lower is not None:
             right = expected(program)
-            assert difference(right, run(lower)) is None
-            assert difference(right, run_on_whole_tensors(lower, lambda step: None)) is None
-            compared += 1
+            assert disagreement(right, lower) is None
+            if right.fault is None and not right.dead_fault:
+                found = run_on_whole_tensors(lower, lambda step: None)
+                assert difference(right, found) is None
+                compared += 1
     assert compared >= 3
