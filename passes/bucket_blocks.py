@@ -13,8 +13,6 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
-from ..backends.prices import cost
-from ..backends.prices.block_products import block_product_cycles
 from ..backends.target import Target
 from ..dialects import nn
 from ..dialects.block_inputs import (
@@ -42,6 +40,7 @@ from ..ir.support.errors import InputError
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass, Rewriter
 from ..ir.well_known import ENTRY, UPDATED
 from .planner.alone import cycles_alone
+from .planner.sparse_products import estimated_cycles
 from .plans.block_tiers import tier_structure
 from .plans.planned import asked_target
 
@@ -251,29 +250,24 @@ def _price(products: Sequence[nn.BlockMatMulOp], lists: BlockLists, target: Targ
 
 
 def _estimate(products: Sequence[nn.BlockMatMulOp], lists: BlockLists, target: Target) -> float:
-    """About the cycles of products on a tile for each bucket and some of the columns."""
+    """About the cycles of one of some products that read the same buckets."""
     op = products[0]
-    dtype, (height, width) = numpy_dtype(nn.element_of(op.values)), op.block
-    n = int(np.prod(op.columns_shape, dtype=np.int64))
     first = lists.tiers[0]
     high, wide = first.sizes(lists.shape)
     bands, parts = lists.bands, lists.parts
     if op.transposed is not None:
         high, wide, bands, parts = wide, high, parts, bands
-    across = np.arange(1, min(n, max(target.tiles // (bands * parts), 1)) + 1)
-    columns = -(-n // across)
-    room = first.room + -(-lists.spill // (bands * parts))
-    cycles = block_product_cycles(
-        room, min(high, room), (height, width), columns, dtype.name, target
+    return estimated_cycles(
+        (bands, parts),
+        high,
+        first.room + -(-lists.spill // (bands * parts)),
+        # The spilled blocks read any dense rows.
+        wide * (parts if lists.spill else 1),
+        op.block,
+        int(np.prod(op.columns_shape, dtype=np.int64)),
+        numpy_dtype(nn.element_of(op.values)),
+        target,
     )
-    # The spilled blocks read any dense rows.
-    read = wide * (parts if lists.spill else 1)
-    cycles = cycles + cost.least_exchange_cycles(read * width * columns * dtype.itemsize, 0, target)
-    if parts > 1:
-        sums = high * height * columns
-        cycles = cycles + cost.least_exchange_cycles(4 * sums, 0, target)
-        cycles = cycles + cost.reduce_cycles(-(-sums // parts), parts, "float32", target)
-    return float(np.min(cycles))
 
 
 # Rewriting

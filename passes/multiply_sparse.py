@@ -23,8 +23,10 @@ from ..ir.provenance import at, place
 from ..ir.rewriting import may_rewrite
 from ..ir.support.arrays import Array
 from ..ir.support.block_size import read_block
+from ..ir.support.errors import InputError
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
-from .planner.sparse_products import InBuckets, SparseProduct, fastest_buckets, planned_cycles
+from .planner.alone import cycles_alone
+from .planner.sparse_products import InBuckets, SparseProduct, fastest_buckets
 from .plans.bands import BlockSparse
 from .plans.planned import asked_target
 from .plans.sparse_prices import SparsePrice, write_sparse_prices
@@ -200,7 +202,7 @@ def _listed(op: nn.BlockMatMulOp, known: KnownValues) -> _LookedAt | None:
     last = op.dense_last is not None
     try:
         matrix = BlockSparse.of_list(values, rows, columns, shape)
-    except IndexError:
+    except InputError:
         # The run raises the fault, at every level alike.
         return _LookedAt(f"{m}x{k}", len(values) / max(shape[0] * shape[1], 1), kept=FAULT)
     product = SparseProduct(matrix, op.columns_shape, last)
@@ -258,7 +260,7 @@ def _best(
         return None, price
     dtypes = [numpy_dtype(nn.element_of(value)) for value in (*op.operands, op.result)]
     dense = [value is looked_at.dense for value in op.operands]
-    before = planned_cycles(op.structure(), dtypes, dense, target)
+    before = cycles_alone(op.structure(), dtypes, dense, target)
     best = fastest_buckets(products, dtypes[0], dtypes[-1], target)
     matrix = best.product.matrix
     price = replace(
@@ -268,7 +270,7 @@ def _best(
         dense=before,
         sparse=best.cycles,
     )
-    # The price of a pattern that is not read takes all tiles to have as many blocks.
+    # A list of blocks is priced as if they lay at random, so its price says little of this pattern.
     unread = isinstance(op, nn.BlockMatMulOp)
     if not np.isfinite(best.cycles):
         return None, replace(price, kept="no buckets fit on the tiles")

@@ -119,7 +119,7 @@ class BlockLists:
             )
         named = (("row", rows), ("column", columns))
         found = [
-            _from_front(each, size, what)
+            from_front(each, size, what)
             for (what, each), size in zip(named, self.shape, strict=True)
         ]
         rest = np.arange(len(values))
@@ -205,7 +205,7 @@ class BlockLists:
         return enough
 
 
-def _from_front(indices: Array, size: int, what: str) -> Integers:
+def from_front(indices: Array, size: int, what: str) -> Integers:
     """Indices counted from the front. Raises InputError for one that is out of range."""
     wide = indices.astype(np.int64)
     wrong = (wide < -size) | (wide >= size)

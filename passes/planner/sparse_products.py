@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,10 +12,7 @@ from ...backends.prices.block_products import block_product_cycles
 from ...backends.target import Target
 from ...dialects.structured import Structure
 from ..plans.bands import BlockSparse, Buckets
-from .limits import PROPORTION
-from .problem import Problem
-from .question import unplaced
-from .serial import plans
+from .alone import cycles_alone
 
 FINALISTS = 3
 """The ways to cut a matrix into bands that the planner prices, of those that are estimated."""
@@ -74,35 +71,11 @@ def fastest_buckets(
     for each in products:
         for buckets in _promising(each, number, target):
             kinds = [number, number, buckets.index, buckets.index, result]
-            cycles = planned_cycles(
+            cycles = cycles_alone(
                 each.structure(buckets), kinds, [False, True, False, False], target
             )
             found.append(InBuckets(each, buckets, cycles))
     return min(found, key=lambda each: each.cycles)
-
-
-def planned_cycles(
-    structure: Structure,
-    dtypes: Sequence[np.dtype[np.generic]],
-    dense: Sequence[bool],
-    target: Target,
-) -> float:
-    """The cycles of the fastest plan of a structure; infinite if none fits.
-
-    Args:
-        dtypes: of the operands and the result.
-        dense: whether each operand is the dense factor, which lies as the plan wants it, each
-            element once. The others are known, and lie where they are read.
-    """
-    usable = target.usable_bytes_per_tile
-    resident = tuple(not each for each in dense)
-    problem = Problem(structure, tuple(dtypes[:-1]), dtypes[-1], resident, free=tuple(dense))
-    terms = replace(problem.terms, temporary_bytes=int(PROPORTION * usable))
-    found = plans(unplaced(replace(problem, terms=terms), target, usable))
-    if not found:
-        return np.inf
-    best = found[0]
-    return best.compute_cycles + best.exchange_cycles + best.sync_cycles
 
 
 def _promising(each: SparseProduct, dtype: np.dtype[np.generic], target: Target) -> list[Buckets]:
@@ -119,20 +92,40 @@ def _promising(each: SparseProduct, dtype: np.dtype[np.generic], target: Target)
 
 
 def _estimate(buckets: Buckets, n: int, dtype: np.dtype[np.generic], target: Target) -> float:
-    """About the cycles of a product on a tile for each bucket and some of the columns."""
-    bands, parts = buckets.bands, buckets.parts
-    (rows, wide), (height, width) = buckets.matrix.sizes(bands, parts), buckets.matrix.block
+    """About the cycles of a product with a matrix in buckets."""
+    matrix, ways = buckets.matrix, (buckets.bands, buckets.parts)
+    rows, wide = matrix.sizes(*ways)
+    return estimated_cycles(ways, rows, buckets.room, wide, matrix.block, n, dtype, target)
+
+
+def estimated_cycles(
+    buckets: tuple[int, int],
+    rows: int,
+    room: int,
+    read: int,
+    block: tuple[int, int],
+    n: int,
+    dtype: np.dtype[np.generic],
+    target: Target,
+) -> float:
+    """About the cycles of a product on a tile for each bucket and some of the columns.
+
+    Args:
+        buckets: bands of the rows of the product, and parts of its terms.
+        rows: the rows of blocks of a band.
+        room: the blocks of a bucket.
+        read: the columns of blocks whose dense rows a tile receives.
+        block: the height and width of blocks.
+        n: the columns of the dense matrix.
+    """
+    (bands, parts), (height, width) = buckets, block
     across = np.arange(1, min(n, max(target.tiles // (bands * parts), 1)) + 1)
     columns = -(-n // across)
-    present = min(rows, buckets.room)
-    cycles = block_product_cycles(
-        buckets.room, present, (height, width), columns, dtype.name, target
-    )
-    received = wide * width * columns * dtype.itemsize
+    cycles = block_product_cycles(room, min(rows, room), block, columns, dtype.name, target)
+    received = read * width * columns * dtype.itemsize
     cycles = cycles + cost.least_exchange_cycles(received, 0, target)
     if parts > 1:
         sums = rows * height * columns
-        share = -(-sums // parts)
         cycles = cycles + cost.least_exchange_cycles(4 * sums, 0, target)
-        cycles = cycles + cost.reduce_cycles(share, parts, "float32", target)
+        cycles = cycles + cost.reduce_cycles(-(-sums // parts), parts, "float32", target)
     return float(np.min(cycles))

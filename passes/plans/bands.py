@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...dialects.nn.base import axis_map
 from ...dialects.structured import Body, Structure
+from ...ir.geometry.block_lists import from_front
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space
 from ...ir.support.arrays import Array
 
@@ -44,16 +45,11 @@ class BlockSparse:
     def of_list(values: Array, rows: Array, columns: Array, shape: tuple[int, int]) -> BlockSparse:
         """The matrix of a list of blocks in any order, with indices from the front or the end.
 
-        Raises IndexError for an index that the matrix does not have.
+        Raises InputError for an index that the matrix does not have.
         """
-        found: list[Integers] = []
-        for given, size in zip((rows, columns), shape, strict=True):
-            wide = given.astype(np.int64)
-            if ((wide < -size) | (wide >= size)).any():
-                raise IndexError(f"an index of {size} rows or columns of blocks is out of range")
-            found.append(np.where(wide < 0, wide + size, wide))
-        order = np.lexsort(found[::-1])
-        return BlockSparse(values[order], found[0][order], found[1][order], shape)
+        row, column = from_front(rows, shape[0], "row"), from_front(columns, shape[1], "column")
+        order = np.lexsort((column, row))
+        return BlockSparse(values[order], row[order], column[order], shape)
 
     @staticmethod
     def of_dense(matrix: Array, block: tuple[int, int]) -> BlockSparse:

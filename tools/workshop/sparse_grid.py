@@ -26,7 +26,8 @@ from ...backends.target import Target, resolve_target
 from ...dialects import nn
 from ...dialects.dtypes import element_type
 from ...ir.support.arrays import Array
-from ...passes.planner.sparse_products import SparseProduct, fastest_buckets, planned_cycles
+from ...passes.planner.alone import cycles_alone
+from ...passes.planner.sparse_products import SparseProduct, fastest_buckets
 from ...passes.plans.bands import BlockSparse
 from ..bench.fidelity.cases import SparseProduct as Case
 from ..bench.fidelity.cases import SpeedUp
@@ -121,7 +122,7 @@ def dense_cycles(m: int, n: int, dtype: str, target: Target) -> float:
     product = nn.MatMulOp(weight.result, dense.result)
     if dtype == "float16":
         product.properties["narrow_partials"] = UnitAttr()
-    return planned_cycles(product.structure(), [np.dtype(dtype)] * 3, [False, True], target)
+    return cycles_alone(product.structure(), [np.dtype(dtype)] * 3, [False, True], target)
 
 
 def right_sides(points: Sequence[Point]) -> tuple[int, int]:
