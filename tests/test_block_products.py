@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from block_sparse import densified
 
 from abele.tools import compile_model
 
@@ -35,10 +36,7 @@ def check(text: str, side: int, element: str, flags: str, folder, target: str) -
     for _ in range(2):
         values = rng.integers(-3, 4, (BLOCKS, side, side)).astype(ELEMENTS[element])
         rows, columns = rng.integers(0, HIGH, BLOCKS), rng.integers(0, WIDE, BLOCKS)
-        matrix = np.zeros((HIGH, side, WIDE, side), np.float32)
-        for block, row, column in zip(values, rows, columns, strict=True):
-            matrix[row, :, column, :] += block
-        matrix = matrix.reshape(HIGH * side, WIDE * side)
+        matrix = densified(values, rows, columns, (HIGH, WIDE))
         matrix = matrix.T if "transposed" in flags else matrix
         dense = rng.integers(-3, 4, (matrix.shape[1], COLUMNS)).astype(ELEMENTS[element])
         wanted = matrix @ dense.astype(np.float32)

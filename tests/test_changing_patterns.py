@@ -4,6 +4,7 @@ from timeit import timeit
 
 import numpy as np
 import pytest
+from block_sparse import densified, random_blocks
 from typer.testing import CliRunner
 
 from abele.dialects import nn
@@ -45,21 +46,20 @@ def compiled(folder, *given, target="tiny:16", **options):
 
 
 def blocks(rng, count, side, element):
-    """Random blocks, which repeat and are not sorted; indices count from the front or the end."""
-    values = rng.integers(-3, 4, (count, side, side)).astype(ELEMENTS[element])
-    rows, columns = (rng.integers(-n, n, count).astype(np.int32) for n in (HIGH, WIDE))
+    """The inputs of random blocks."""
+    values, *indices = random_blocks(rng, (HIGH, WIDE), (side, side), count, ELEMENTS[element])
+    rows, columns = (each.astype(np.int32) for each in indices)
     return {"v": values, "r": rows, "c": columns}
 
 
-def densified(given, side):
-    matrix = np.zeros((HIGH, side, WIDE, side), np.float32)
-    np.add.at(matrix, (given["r"], slice(None), given["c"]), given["v"].astype(np.float32))
-    return matrix.reshape(HIGH * side, WIDE * side)
+def matrix_of(given):
+    """The matrix of the blocks that inputs or states hold."""
+    return densified(given["v"], given["r"], given["c"], (HIGH, WIDE))
 
 
 def check(run, given, side, element, flags="", seed=0):
     """Compare a run with the dense product, exactly."""
-    matrix = densified(given, side)
+    matrix = matrix_of(given)
     matrix = matrix.T if "transposed" in flags else matrix
     rng, last = np.random.default_rng(seed), "dense_last" in flags
     dense = rng.integers(-3, 4, (matrix.shape[1], COLUMNS)).astype(ELEMENTS[element])
@@ -179,7 +179,7 @@ RATE = 2.0**-6
 
 def expected_step(given, side, x, target):
     """The output of the layer, and its blocks after a step, by dense products."""
-    matrix = densified(given, side).astype(np.float64)
+    matrix = matrix_of(given)
     hidden = x @ matrix.T
     y = hidden @ matrix
     slope = 2 * (y - target) / y.size
@@ -273,7 +273,7 @@ def test_a_weight_is_trained_with_another_pattern_at_each_step(tmp_path):
     for count in (9, 4):
         given = blocks(rng, count, side, "f32")
         target = rng.integers(-3, 4, (HIGH * side, COLUMNS)).astype(np.float32)
-        matrix = densified(given, side)
+        matrix = matrix_of(given)
         slope = 2 * (matrix @ weight - target) / target.size
         weight = weight - RATE * matrix.T @ slope
         exe.step({**given, "target": target})

@@ -3,6 +3,7 @@ from dataclasses import replace
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from block_sparse import densified, random_blocks
 from hypothesis import given, settings
 from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, f16, f32, i32, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -55,23 +56,10 @@ def bucketed(module, target="tiny:16"):
     return module
 
 
-def densified(values, rows, columns, grid):
-    (high, wide), (_, height, width) = grid, values.shape
-    matrix = np.zeros((high, height, wide, width))
-    np.add.at(matrix, (rows, slice(None), columns), values)
-    return matrix.reshape(high * height, wide * width)
-
-
-def pattern(rng, grid, block, count, dtype):
-    """Random blocks, which repeat and are not sorted; indices count from the front or the end."""
-    values = rng.integers(-3, 4, (count, *block)).astype(dtype)
-    return values, *(rng.integers(-n, n, count) for n in grid)
-
-
 def difference(module, rng, grid, block, count, columns, products, element):
     """The largest difference between results and those of dense products; None if refused."""
     dtype = numpy_dtype(element)
-    given = pattern(rng, grid, block, count, dtype)
+    given = random_blocks(rng, grid, block, count, dtype)
     taken = signature(module)
     lists = dict(zip(("arg0", "arg1", "arg2"), given, strict=True))
     matrix, worst = densified(*given, grid), 0.0
@@ -165,7 +153,7 @@ def test_planted_bugs_of_the_encoder_show(encode, patterns):
     rng = np.random.default_rng(0)
 
     def is_right():
-        given = pattern(rng, grid, block, 12, np.float32)
+        given = random_blocks(rng, grid, block, 12, np.float32)
         try:
             tiers = encode(made.lists, *given)
         except InputError:

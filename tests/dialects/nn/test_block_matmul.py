@@ -3,6 +3,7 @@ from math import inf, nan
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from block_sparse import densified
 from hypothesis import given
 from xdsl.dialects.builtin import TensorType, f16, f32, i1, i32
 from xdsl.ir import Block
@@ -19,15 +20,6 @@ def product(values, dense, size, *, indices=None, of=f32, index=i32, **flags) ->
     return nn.BlockMatMulOp(*args, size=size, **flags)
 
 
-def densified(values, rows, columns, shape):
-    """The matrix that a list of blocks stands for."""
-    _, height, width = values.shape
-    matrix = np.zeros((shape[0] // height, height, shape[1] // width, width))
-    for block, row, column in zip(values, rows, columns, strict=True):
-        matrix[row, :, column, :] += block
-    return matrix.reshape(shape)
-
-
 @st.composite
 def problems(draw):
     """A product and integers for its operands, with indices from the front and from the end."""
@@ -41,7 +33,7 @@ def problems(draw):
     k, m = (high * height, wide * width) if transposed else (wide * width, high * height)
     dense = rng.integers(-8, 9, (*other, k) if last else (k, *other)).astype(np.float32)
     op = product(values.shape, dense.shape, m, transposed=transposed, dense_last=last)
-    matrix = densified(values, rows, columns, (high * height, wide * width))
+    matrix = densified(values, rows, columns, (high, wide))
     return op, [values, dense, rows.astype(np.int32), columns.astype(np.int32)], matrix
 
 

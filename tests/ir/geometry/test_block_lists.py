@@ -1,6 +1,7 @@
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from block_sparse import densified
 from hypothesis import given
 
 from abele.ir.geometry.block_lists import BlockLists, Tier
@@ -18,12 +19,6 @@ def problems(draw):
     rng, count = np.random.default_rng(draw(st.integers(0, 99))), draw(st.integers(0, 40))
     rows, columns = (rng.integers(-n, n, count) for n in shape)
     return lists, rng.integers(1, 99, (count, 1, 2)), rows, columns
-
-
-def densified(values, rows, columns, shape):
-    matrix = np.zeros((*shape, *values.shape[1:]), np.int64)
-    np.add.at(matrix, (rows, columns), values)
-    return matrix
 
 
 @given(problems())
