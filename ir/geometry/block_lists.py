@@ -207,13 +207,14 @@ class BlockLists:
 
 def from_front(indices: Array, size: int, what: str) -> Integers:
     """Indices counted from the front. Raises InputError for one that is out of range."""
-    wide = indices.astype(np.int64)
-    wrong = (wide < -size) | (wide >= size)
+    # Indices are compared as they are: unsigned ones of 64 bits may be too large for int64.
+    wrong = (indices < -size) | (indices >= size)
     if wrong.any():
         at = int(wrong.argmax())
         raise InputError(
-            f"{what} {wide[at]} of block {at}; the matrix has {size} {what}s of blocks"
+            f"{what} {indices[at]} of block {at}; the matrix has {size} {what}s of blocks"
         )
+    wide = indices.astype(np.int64)
     return np.where(wide < 0, wide + size, wide)
 
 

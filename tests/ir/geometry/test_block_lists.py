@@ -4,7 +4,7 @@ import pytest
 from block_sparse import densified
 from hypothesis import given
 
-from abele.ir.geometry.block_lists import BlockLists, Tier
+from abele.ir.geometry.block_lists import BlockLists, Tier, from_front
 from abele.ir.support.errors import InputError
 
 
@@ -96,3 +96,11 @@ def test_a_pattern_that_does_not_fit_is_refused(values, rows, columns, message):
     lists = BlockLists((4, 4), 2, 2, 1, 1)
     with pytest.raises(InputError, match=message):
         lists.encode(np.zeros(values), np.array(rows), np.array(columns))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int64, np.uint64])
+def test_an_index_of_any_type_is_compared_as_it_is(dtype):
+    most = np.iinfo(dtype).max
+    with pytest.raises(InputError, match=f"row {most} of block 1; the matrix has 100 rows"):
+        from_front(np.array([99, most], dtype), 100, "row")
+    np.testing.assert_array_equal(from_front(np.array([0, 99], dtype), 1000, "row"), [0, 99])
