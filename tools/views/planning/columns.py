@@ -39,8 +39,9 @@ class Column(Generic[Row]):
     fold: int = 0
 
     def cell(self, row: Row) -> str:
-        """The text of this column's cell in a row."""
-        return str(self.value(row)) if self.text is None else self.text(row)
+        """The text of this column's cell in a row: one line, whatever names hold."""
+        text = str(self.value(row)) if self.text is None else self.text(row)
+        return " ".join(text.splitlines())
 
 
 def chosen(columns: Sequence[Column[Row]], names: str) -> tuple[Column[Row], ...]:

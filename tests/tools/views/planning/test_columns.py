@@ -36,6 +36,10 @@ def names(columns: tuple[Column[Layer], ...]) -> list[str]:
     return [each.name for each in columns]
 
 
+def test_a_cell_is_one_line_whatever_a_name_holds():
+    assert COLUMNS[0].cell(Layer("fc\nerror: 1", 0)) == "fc error: 1"
+
+
 def test_columns_go_by_rank_as_the_terminal_gets_narrower():
     found = [names(fitting(COLUMNS, CELLS, width)) for width in (80, 35, 34, 21, 20, 1)]
     every = ["node", "cycles", "of peak"]
