@@ -37,6 +37,9 @@ from ..driver.files import write_text
 from ..views.figure import new_figure, write_figure
 from ..views.terminal import console
 
+TICKS = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8)
+"""The speed-ups that the scale of the picture names, from its first colour to its last."""
+
 NEAR = (0.9, 1.1)
 """Between these speed-ups, it does not matter which product is chosen."""
 
@@ -183,15 +186,19 @@ def draw(points: Sequence[Point], file: Path) -> None:
         for p in points:
             at = rows.index((p.case.block, -p.case.density)), columns.index((p.case.m, p.case.n))
             grid[at] = getattr(p, name)
-        drawn = axis.imshow(grid, "RdBu", norm="log", vmin=1 / 8, vmax=8, aspect="auto")
+        drawn = axis.imshow(grid, "RdBu", norm="log", vmin=TICKS[0], vmax=TICKS[-1], aspect="auto")
         for (y, x), value in np.ndenumerate(grid):
             if not np.isnan(value):
-                axis.text(x, y, f"{value:.2g}", ha="center", va="center", fontsize=7)
+                # The colours of both ends of the scale are too dark for black.
+                ink = "black" if 1 / 4 < value < 4 else "white"
+                axis.text(x, y, f"{value:.2g}", color=ink, ha="center", va="center", fontsize=7)
         axis.set_title(f"speed-up over dense, {title}", loc="left")
         axis.set_yticks(range(len(rows)), [f"{b} x {b}, 1/{round(-1 / d)}" for b, d in rows])
     axes[-1].set_xticks(range(len(columns)), [f"{m}, {n}" for m, n in columns], rotation=90)
     axes[-1].set_xlabel("rows of the matrix, columns of the dense one")
-    figure.colorbar(drawn, ax=list(axes), label="speed-up")
+    scale: Any = figure.colorbar(drawn, ax=list(axes), label="speed-up")
+    scale.set_ticks(TICKS, labels=[f"{each:g}" for each in TICKS])
+    scale.minorticks_off()
     write_figure(file, figure)
 
 
