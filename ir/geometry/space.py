@@ -404,8 +404,12 @@ def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
             f"dimension {old.name}: {parts} parts of {old.size} elements leave one empty"
         )
     new = len(space.dims)
+    # A reduction that has been split before has a dimension of its parts already.
+    taken, name = {each.name for each in space.dims}, f"{old.name}p"
+    while name in taken:
+        name += "p"
     dims = tuple(replace(d, size=block) if i == dim else d for i, d in enumerate(space.dims)) + (
-        Dim(f"{old.name}p", parts, "parallel"),
+        Dim(name, parts, "parallel"),
     )
 
     is_padded = old.size % parts > 0

@@ -72,6 +72,12 @@ def test_splitting_a_reduction_leaves_every_element_in_one_partial(n: int, parts
     assert sorted(index[index >= 0].tolist()) == list(range(n))
 
 
+def test_a_reduction_is_split_twice_into_dimensions_with_names_of_their_own():
+    space = split_reduction(split_reduction(dot(8, 2), 1, 2, 0.0), 1, 2, 0.0)
+    assert [dim.name for dim in space.dims] == ["m", "k", "kp", "kpp"]
+    assert space.sizes == (2, 2, 2, 2)
+
+
 def test_a_window_cannot_be_split_unevenly():
     dims = (Dim("y", 5), Dim("k", 3, "reduction"))
     window = AccessMap((AxisMap(7, ((0, 1), (1, 1))),))
