@@ -1,9 +1,12 @@
 """Random programs are shared among replicas at every level, with no further line for a pass."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from random import Random
+from typing import TypeAlias
 
 import pytest
+from hypothesis import strategies as st
 from xdsl.ir import SSAValue
 
 from abele.dialects import nn
@@ -16,7 +19,10 @@ from abele.tools.testing import Miscompiled, Program, check_pass
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.decisions import LowerAtRandom
 from abele.tools.testing.generators.levels import at_level
-from abele.tools.testing.generators.sketch import random_sketch
+from abele.tools.testing.generators.sketch import Sketch, Step, random_sketch
+
+Merge: TypeAlias = Callable[[Emitter, SSAValue, Method], SSAValue]
+"""Combines the parts of replicas, as rounds.summed does."""
 
 
 def programs(level: str, numbers: Sequence[int]) -> list[Program]:
@@ -53,8 +59,38 @@ def add_a_part_twice(emit: Emitter, parts: SSAValue, method: Method) -> SSAValue
     return emit(nn.AddOp(total, emit.reshaped(first, shape[1:])))
 
 
+def steps_that_merge(count: int, merge: Merge, monkeypatch: pytest.MonkeyPatch) -> list[Program]:
+    """The first small steps of training in which two replicas merge sums, by a given function.
+
+    Few random programs do, so these are made of operators that have gradients, on two chips.
+    """
+    merged: list[Method] = []
+
+    def noted(emit: Emitter, parts: SSAValue, method: Method) -> SSAValue:
+        merged.append(method)
+        return merge(emit, parts, method)
+
+    monkeypatch.setattr(replicate, "summed", noted)
+    operators = default_operators()
+    kinds = tuple(map(operators.classes.index, (nn.MulOp, nn.AddOp)))
+    machine = "tiny:4,links.topology=ladder,links.chips=2"
+    found: list[Program] = []
+    for seed in range(1, 100):
+        steps = tuple(Step(kind, seed=seed + i) for i, kind in enumerate(kinds))
+        sketch = Sketch(steps, (4,), 0, "normal", seed, machine, kinds, training=seed)
+        merged.clear()
+        program = at_level(build(sketch, operators), PLANNED)
+        if program is not None and merged:
+            found.append(program)
+        if len(found) == count:
+            break
+    return found
+
+
 def test_a_gradient_that_is_added_twice_is_found(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(replicate, "summed", add_a_part_twice)
     lower = LowerAtRandom(PARTITION.name)
-    with pytest.raises(Miscompiled):
-        _ = check_pass(lower, PLANNED, examples=200, seed=0, training=True, reduce_seconds=0)
+    for merge in (summed, add_a_part_twice):
+        some = st.sampled_from(steps_that_merge(4, merge, monkeypatch)).map(Program.clone)
+        wrong = pytest.raises(Miscompiled, match=r"element \[.*need")
+        with nullcontext() if merge is summed else wrong:
+            check_pass(lower, PLANNED, programs=some, examples=10, seed=0, reduce_seconds=0)
