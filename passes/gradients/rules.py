@@ -50,7 +50,8 @@ def passed_back(
             # The operation may sum narrow elements in a wide type.
             like = op.operands[wanted[0]]
             gradient, result = narrowed(emit, gradient, like), narrowed(emit, result, like)
-        return differentiated(emit, op.structure(), op.operands, result, gradient, wanted)
+        found = differentiated(emit, op.structure(), op.operands, result, gradient, wanted)
+        return {k: narrowed(emit, value, op.operands[k]) for k, value in found.items()}
     if isinstance(op, Movement):
         return _moved(emit, op, gradient, wanted)
     raise NoGradient("has no gradient")

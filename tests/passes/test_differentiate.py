@@ -420,6 +420,25 @@ def test_a_product_of_8_bit_floats_has_no_gradient_in_16_bits():
         after(text, {})
 
 
+def test_a_scale_of_packed_integers_has_a_gradient_of_its_own_type():
+    text = """
+    func.func @main(%x: tensor<1x2xf16>, %p: tensor<1x1x1xui8>, %s: tensor<1x1xf32>,
+        %z: tensor<1x1xui8>, %h: tensor<2xui8>) -> tensor<1x1xf16> {
+      %0 = nn.packed_matmul %x, %p, %s, %z, %h bits 4 : (tensor<1x2xf16>, tensor<1x1x1xui8>,
+        tensor<1x1xf32>, tensor<1x1xui8>, tensor<2xui8>) -> tensor<1x1xf16>
+      func.return %0 : tensor<1x1xf16>
+    }"""
+    packed, zeros, shifts = (np.array(n, np.uint8) for n in ([[[0x53]]], [[1]], [0, 4]))
+    x, scales = np.array([[2, 1]], np.float16), np.array([[0.5]], F32)
+    given = dict(
+        zip([f"arg{i}" for i in range(5)], (x, packed, scales, zeros, shifts), strict=True)
+    )
+    found = after(text, given, of=("arg2",))["grad.arg2"]
+    # 2 * (3 - 1) + 1 * (5 - 1)
+    assert found.tolist() == [[8]]
+    assert found.dtype == F32
+
+
 @pytest.mark.parametrize("end", ["bitcast", "cast"])
 def test_the_bits_of_a_float_do_not_lose_its_gradient_as_integers(end: str):
     """As bits it would be lost; but an integer that is made a number has none."""
