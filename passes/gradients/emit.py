@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
+from ...dialects.nn.elementwise import broadcast_space
 from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.slopes import Term
 from ...dialects.structured import Body, Structure
@@ -82,6 +83,12 @@ class Emitter:
         self, name: str, operands: Sequence[SSAValue], parameters: Sequence[float] = ()
     ) -> SSAValue:
         """A scalar function of values that broadcast together."""
+        if name not in BY_FUNCTION:
+            shapes = tuple(map(nn.shape_of, operands))
+            space = broadcast_space(shapes, np.broadcast_shapes(*shapes))
+            return self(
+                nn.ComputeOp(operands, Structure(space, Body(name, None, tuple(parameters))))
+            )
         # The constructor of each class takes the operands, then the constants.
         return self(cast(Any, BY_FUNCTION[name])(*operands, *parameters))
 
