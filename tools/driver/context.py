@@ -35,7 +35,8 @@ def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
 
 def with_users_dialects(context: AbeleContext) -> AbeleContext:
     """A context that also has all dialects of extensions; the same one if nothing is missing."""
-    known = {each.name for each in context.loaded_dialects}
+    # A dialect of MLIR may be registered: it is loaded when a program names it.
+    known = set(context.registered_dialect_names)
     missing = [each for each in all_users_dialects() if each.name not in known]
     if not missing:
         return context

@@ -75,12 +75,24 @@ def forget_unsettled() -> None:
 def files_to_load(passes: Collection[type[ModulePass]]) -> list[str]:
     """The files that another process has to load to run some passes on any program.
 
-    These are the files that are registered here, and those of rules which some of the passes, or
-    the pipeline, apply.
+    These are the files of some of the passes or of the pipeline's, and those that define more than
+    passes, because a program or its target may name that.
     """
     wanted = {*passes, *users_passes().values()}
-    rules = [key for key, part in _rules() if any(each in wanted for each in part.extension.passes)]
-    return [key for key in (*REGISTERED, *rules) if Path(key).is_file()]
+    parts = [*((key, part.extension) for key, part in REGISTERED.items())]
+    parts += [(key, part.extension) for key, part in _rules()]
+    return [
+        key
+        for key, each in parts
+        if (any(one in wanted for one in each.passes) or _defines_more(each))
+        and Path(key).is_file()
+    ]
+
+
+def _defines_more(each: Extension) -> bool:
+    """Whether an extension has something that a program or its target may name."""
+    of_targets = each.targets or each.fabrics or each.methods
+    return bool(each.levels or each.dialects or each.functions or each.codelets or of_targets)
 
 
 def is_from_a_file(cls: type[ModulePass]) -> bool:
