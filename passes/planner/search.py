@@ -82,9 +82,9 @@ def _combined(question: Question, first: Choice) -> Choice:
 
 
 CLEARLY = 0.9
-"""The share of the cycles of a merge among the tiles that have the partials, above which a merge
-aside is not taken: its result is then further from its readers, and so are the other operands of
-functions behind it, which its price does not count."""
+"""A merge aside is taken if it needs at most this share of the cycles of a merge on the tiles that
+have the partials. Its price leaves out that its result, and the other operands of functions behind
+it, travel further."""
 
 
 def _fastest_merge(question: Question, tiles: Tiles) -> Choice:

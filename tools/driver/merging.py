@@ -22,10 +22,10 @@ def with_products(
     the program has such.
 
     Products are merged first, so that fold-constants joins their weights. They read through
-    transposes once these have been simplified, before groups are made. The sums of a softmax are
-    merged in programs that store values for their next run, as steps of decoders do: they have a
-    softmax in each layer, and little else to compute. Others would gain one superstep, and a host
-    that has read them from a file would bind them again, because no kernel computes both sums.
+    transposes once these have been simplified, before groups are made. The two reductions of a
+    softmax become one in programs that store values for their next run, as steps of decoders do:
+    these have a softmax in each layer, and little else to compute. Other programs would save one
+    superstep, but could no longer be kept bound in a file, because no kernel computes both sums.
 
     Args:
         rows: as for merge-products.
