@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar, cast, get_args
 
+import numpy as np
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute, Data, Dialect
 from xdsl.irdl import irdl_attr_definition
 
 from ..ir.aliases import Aliased, parse_alias
+from ..ir.blob import Blob
 from ..ir.geometry.chip_groups import ChipGroups, ChipRun, runs_of
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout, placement_order, raw_layout
@@ -31,8 +33,10 @@ from ..ir.geometry.space import (
     Outside,
     Position,
     Relation,
+    Rule,
     Space,
 )
+from ..ir.geometry.table import Table
 from ..ir.geometry.tiles import MOST_TILES, Tiles, check_spread
 from ..ir.printer import TextPrinter
 from ..ir.support.hash_once import hash_once
@@ -40,7 +44,7 @@ from ..ir.support.number_formats import Overflow
 from ..ir.support.same_number import same_number
 from ..ir.upstream import AttrParser, ParseError, Printer, VerifyException
 from .along import Along
-from .blob_attr import BlobAttr
+from .blob_attr import BlobAttr, known_blob
 from .codelets import is_codelet
 from .numbers import number_text, parse_number
 from .structured import FURTHER, Body, Narrow, Stage
@@ -112,7 +116,8 @@ def _print_access(access: AccessMap, names: Sequence[str]) -> str:
 
 
 def parse_axis(parser: AttrParser, names: dict[str, int]) -> AxisMap:
-    """Parse an axis of a map: `2 * y + k - 1 fill`. The axis has no size yet.
+    """Parse an axis of a map: `2 * y + k - 1 fill`, `j + 4 table [3, -1, 0]`. The axis has no size
+    yet.
 
     Args:
         names: the dimensions, numbered.
@@ -139,12 +144,38 @@ def parse_axis(parser: AttrParser, names: dict[str, int]) -> AxisMap:
     for kind in get_args(Division):
         if parser.parse_optional_keyword(f"{kind}div") is not None:
             divisor, division = _parse_integer(parser), kind
-    outside = next(
-        (k for k in get_args(Outside) if parser.parse_optional_keyword(k) is not None), "none"
+    return AxisMap(0, tuple(terms), offset, divisor, cast(Division, division), _parse_rule(parser))
+
+
+def _parse_rule(parser: AttrParser) -> Rule:
+    """Parse an optional rule for indices outside a tensor."""
+    if parser.parse_optional_keyword("table") is not None:
+        return _parse_table(parser)
+    for word in get_args(Outside):
+        if parser.parse_optional_keyword(word) is not None:
+            return cast(Outside, word)
+    return "none"
+
+
+def _parse_table(parser: AttrParser) -> Table:
+    """Parse the numbers of a table, or the digest of a blob that has them."""
+    start = parser.pos
+    digest = parser.parse_optional_str_literal()
+    blob = (
+        Blob(np.array(_parse_integers(parser), np.int64))
+        if digest is None
+        else known_blob(parser, digest, start)
     )
-    return AxisMap(
-        0, tuple(terms), offset, divisor, cast(Division, division), cast(Outside, outside)
-    )
+    try:
+        array = blob.array
+        if digest is None:
+            wide = array[(array < -1) | (array > np.iinfo(np.int32).max)]
+            if wide.size:
+                raise ValueError(f"table: element {wide[0]}; need -1 to {np.iinfo(np.int32).max}")
+            return Table.of(array)
+        return Table(blob)
+    except ValueError as error:
+        parser.raise_error(str(error), start, parser.pos)
 
 
 def _parse_access(parser: AttrParser, names: dict[str, int]) -> AccessMap:

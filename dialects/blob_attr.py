@@ -73,13 +73,7 @@ class BlobAttr(Data[Blob]):
             if numbers is not None:
                 return _blob_of(numbers, parser, start)
             digest = parser.parse_str_literal(": the digest of a blob")
-            end = parser.pos
-        blobs = parser.ctx.blobs if isinstance(parser.ctx, AbeleContext) else None
-        blob = None if blobs is None else blobs.get(digest)
-        if blob is None:
-            known = "no blob store" if blobs is None else f"{len(blobs)} blobs, and not this one"
-            parser.raise_error(f'unknown blob "{digest}": the context has {known}', start, end)
-        return blob
+            return known_blob(parser, digest, start)
 
     def print_parameter(self, printer: Printer) -> None:
         """Print the digest, or the numbers of an array that is small enough for the printer."""
@@ -92,6 +86,20 @@ class BlobAttr(Data[Blob]):
             printer.print_string(f"[{', '.join(numbers)}] : ")
             kind = element_type(self.array.dtype)
             printer.print_attribute(tensor_type(kind, self.array.shape))
+
+
+def known_blob(parser: AttrParser, digest: str, start: int) -> Blob:
+    """The blob of a digest in the parsing context. A ParseError names an unknown one.
+
+    Args:
+        start: where the text of the digest begins.
+    """
+    blobs = parser.ctx.blobs if isinstance(parser.ctx, AbeleContext) else None
+    blob = None if blobs is None else blobs.get(digest)
+    if blob is None:
+        known = "no blob store" if blobs is None else f"{len(blobs)} blobs, and not this one"
+        parser.raise_error(f'unknown blob "{digest}": the context has {known}', start, parser.pos)
+    return blob
 
 
 # Numbers

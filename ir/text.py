@@ -26,6 +26,8 @@ from .blob import Blob, BlobStore
 from .context import AbeleContext
 from .dense_text import dense_elements
 from .element_types import dense_dtype
+from .geometry.layout import Layout
+from .geometry.space import Space
 from .location_text import LocationTable
 from .printer import module_text
 from .quick_lexer import QuickLexer
@@ -184,11 +186,13 @@ def read_module(path: str | os.PathLike[str], context: AbeleContext) -> ModuleOp
 
 
 def blobs_of(module: ModuleOp) -> BlobStore:
-    """The blobs in a module's attributes and properties."""
+    """The blobs in a module's attributes, properties and types, tables of maps included."""
     store = BlobStore()
     seen: set[int] = set()
     for op in module.walk():
-        for attribute in (*op.properties.values(), *op.attributes.values()):
+        types = [value.type for value in op.results]
+        types += [each.type for r in op.regions for block in r.blocks for each in block.args]
+        for attribute in (*op.properties.values(), *op.attributes.values(), *types):
             for blob in _blobs_in(attribute, seen):
                 store.add(blob)
     return store
@@ -211,6 +215,8 @@ def _blobs_in(attribute: Attribute, seen: set[int]) -> Iterator[Blob]:
         data = cast(Data[object], attribute).data
         if isinstance(data, Blob):
             yield data
+        elif isinstance(data, Space | Layout):
+            yield from (each.blob for each in data.tables)
     for part in inner:
         yield from _blobs_in(part, seen)
 

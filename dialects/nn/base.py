@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.irdl import IRDLOperation, result_def, traits_def, var_result_def
 from xdsl.traits import Pure
 
-from ...ir.geometry.space import AxisMap, Dim, Division, Outside
+from ...ir.geometry.space import AxisMap, Dim, Division, Rule
 from ...ir.number_attr import float_attr, integer_attr, integers_attr
 from ...ir.support.cached_by_identity import cached_by_identity
 from ...ir.tensor_type import tensor_type
@@ -212,7 +212,7 @@ def axis_map(
     *,
     divisor: int = 1,
     division: Division = "floor",
-    outside: Outside = "none",
+    outside: Rule = "none",
 ) -> AxisMap:
     """An axis map in its simplest form: without terms for dimensions of size 1 and without a rule
     for outside elements that is never used.

@@ -17,8 +17,8 @@ from ...ir.geometry.space import (
     Dim,
     Division,
     Kind,
-    Outside,
     Position,
+    Rule,
     coordinate,
 )
 from .base import Shape, axis_map, shape_of
@@ -33,15 +33,16 @@ class Index:
 
     Indices can be added, subtracted, multiplied by integers, and divided: `i // 2` rounds down,
     `i.exactly(2)` names no element where a remainder is left. `i.outside("fill")` sets the rule for
-    indices outside the tensor: fill, edge, reflect or wrap. A division must come last, except that
-    a rule may follow it. Raises ValueError for an expression that no access map can express.
+    indices outside the tensor: fill, edge, reflect or wrap, or a `Table` of the elements that the
+    indices after the last one stand for. A division must come last, except that a rule may follow
+    it. Raises ValueError for an expression that no access map can express.
     """
 
     terms: Coefficients = ()
     offset: int = 0
     divisor: int = 1
     division: Division = "floor"
-    rule: Outside = "none"
+    rule: Rule = "none"
 
     @property
     def dim(self) -> Dim:
@@ -99,7 +100,7 @@ class Index:
             raise ValueError(f"{self} divided by {divisor}: need one division, before the rule")
         return replace(self, divisor=divisor, division=division)
 
-    def outside(self, rule: Outside) -> Index:
+    def outside(self, rule: Rule) -> Index:
         """The same index, with a rule for where it is outside the tensor."""
         return replace(self, rule=rule)
 

@@ -430,7 +430,7 @@ class PadOp(PureTensorOp, Movement):
                 zip(shape_of(self.operand), values_of(self.low), strict=True)
             )
         )
-        fills = any(axis.outside == "fill" for axis in source)
+        fills = any(axis.may_fill for axis in source)
         fill = self.value.value.data if fills else 0.0
         return (Space(dims, (AccessMap(source, fill),), (_onto(shape_of(self.result)),)),)
 

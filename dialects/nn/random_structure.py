@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+import numpy as np
 from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32, i1, i32
 from xdsl.ir import Attribute
 
@@ -18,9 +19,11 @@ from ...ir.geometry.space import (
     Outside,
     Position,
     Relation,
+    Rule,
     Space,
     coordinate,
 )
+from ...ir.geometry.table import Table
 from ..along import SCANS, SORTS, Along
 from ..combiners import TUPLE_COMBINERS
 from ..scalar_functions import ARITHMETIC, FUNCTIONS, chainable
@@ -33,6 +36,12 @@ SIZES = (1, 2, 3, 4, 5, 7)
 PADS = (0.0, 0.0, 0.0, 1.0, -2.0)
 Drawn = tuple[Structure, tuple[TensorType[Attribute], ...], tuple[TensorType[Attribute], ...]]
 """A structure, the types of the operands, and those of the results; () if they are inferred."""
+
+
+def random_table(random: Random, size: int) -> Table:
+    """A table for an axis of so many elements."""
+    places = random.choice((1, 2, 3, 5, 8))
+    return Table.of(np.array([random.randrange(-1, size) for _ in range(places)]))
 
 
 @dataclass
@@ -98,9 +107,16 @@ class _Drawing:
             size = min(size, 64) or 1
             low, high = low - min(low, 0), high - min(low, 0)
         inside = low >= 0 and high // divisor < size
-        rule: Outside = "none"
+        rule: Rule = "none"
         if (division == "exact" and divisor > 1) or not inside or self.chance(0.1):
             rule = random.choice(RULES) if size else "fill"
+            if size and rule == "fill":
+                # A generator of its own keeps all other draws as they are.
+                own = Random(f"{size} {terms} {offset} {high}")
+                if own.random() < 0.4:
+                    rule = random_table(own, size)
+                    # Half of these maps reach the table alone.
+                    offset += own.choice((0, size * divisor - low))
         return axis_map(
             size, self.dims, terms, offset, divisor=divisor, division=division, outside=rule
         )

@@ -207,7 +207,7 @@ class Windowed(IRDLOperation, ABC):
             sizes, dims, range(2, 2 + rank), range(2 + rank, 2 + 2 * rank), stride, dilation, low
         )
         first = (axis_map(n, dims, [(0, 1)]), axis_map(c, dims, [(1, 1)]))
-        fills = any(axis.outside == "fill" for axis in spatial)
+        fills = any(axis.may_fill for axis in spatial)
         written = (axis_map(size, dims, [(2 + i, 1)]) for i, size in enumerate(places))
         return (
             dims,

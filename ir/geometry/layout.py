@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import gcd, prod
@@ -13,6 +14,7 @@ from ..support.distinct import distinct
 from ..support.hash_once import hash_once
 from .grid import Cut
 from .space import AccessMap, AxisMap, Dim, identity_map
+from .table import Table
 from .tiles import Tiles, digits_of_chips
 
 
@@ -45,6 +47,13 @@ class Layout:
     def shape(self) -> tuple[int, ...]:
         """The tensor's viewed shape."""
         return self.access.shape
+
+    @property
+    def tables(self) -> Iterator[Table]:
+        """The tables of its map."""
+        for axis in self.access.axes:
+            if isinstance(axis.outside, Table):
+                yield axis.outside
 
     @cached_property
     def parts(self) -> tuple[int, ...]:
@@ -175,13 +184,11 @@ class Layout:
         """
         if 0 in self.shape:
             return
+        sizes = tuple(cut.size for cut in self.grid)
         for i, axis in enumerate(self.access.axes):
-            low, high = self.reachable(i)
-            if axis.outside == "none" and (low < 0 or high // axis.divisor >= axis.size):
-                raise ValueError(
-                    f"axis {i}: the grid reaches indices {low // axis.divisor}.."
-                    f"{high // axis.divisor} of {axis.size} elements"
-                )
+            problem = axis.reach_problem(sizes)
+            if problem:
+                raise ValueError(f"axis {i}: the grid {problem}")
 
     def bounds(self) -> Bounds:
         """First and one-past-last element of every part, for each grid dimension."""
@@ -379,7 +386,7 @@ def canonical(layout: Layout) -> Layout:
                 "none" if plain else axis.outside,
             )
         )
-    fills = any(a.outside == "fill" or (a.divisor > 1 and a.division == "exact") for a in axes)
+    fills = any(a.may_fill or (a.divisor > 1 and a.division == "exact") for a in axes)
     grid = tuple(layout.grid[d] for d in keep)
     fill = layout.access.fill if fills else 0.0
     return Layout(grid, AccessMap(tuple(axes), fill), layout.first_tile, layout.apart)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..support.hash_once import hash_once
 from ..support.same_number import same_number
+from .table import Table
 
 Kind = Literal["parallel", "reduction", "whole"]
 """The kind of a dimension. parallel: one result element per point. reduction: the combiner merges
@@ -25,6 +26,11 @@ Division = Literal["exact", "floor"]
 
 Outside = Literal["none", "fill", "edge", "reflect", "wrap"]
 """What an index outside the tensor means. none: it cannot happen."""
+
+Rule = Outside | Table
+"""What an index outside the tensor means, by a word, or by a table of the elements that the indices
+after the last one stand for.
+"""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class AxisMap:
     offset: int = 0
     divisor: int = 1
     division: Division = "floor"
-    outside: Outside = "none"
+    outside: Rule = "none"
 
     def __post_init__(self) -> None:
         if self.divisor < 1:
@@ -100,9 +106,32 @@ class AxisMap:
             case "wrap":
                 index = np.mod(index, n)
                 missing = np.zeros(index.shape, bool)
+            case Table() as table:
+                index = np.where(index < n, index, table.find(index - n))
+                missing = index < 0
         if self.division == "exact" and self.divisor > 1:
             missing = missing | (numerators % self.divisor != 0)
         return np.where(missing, -1, index)
+
+    @property
+    def may_fill(self) -> bool:
+        """Whether an index outside the tensor may read the fill value."""
+        return self.outside == "fill" or isinstance(self.outside, Table)
+
+    def reach_problem(self, sizes: tuple[int, ...]) -> str:
+        """What is wrong with the indices that the axis reaches; "" if nothing is.
+
+        Args:
+            sizes: of the dimensions, all at least 1.
+        """
+        if isinstance(self.outside, Table):
+            if self.outside.highest < self.size:
+                return ""
+            return f"its table has element {self.outside.highest} of {self.size} elements"
+        low, high = (numerator // self.divisor for numerator in self.numerators(sizes))
+        if self.outside != "none" or (low >= 0 and high < self.size):
+            return ""
+        return f"reaches indices {low}..{high} of {self.size} elements"
 
     def is_plain(self, sizes: tuple[int, ...]) -> bool:
         """True if, for these dimension sizes, every numerator is itself an index in bounds."""
@@ -313,14 +342,9 @@ class Space:
                     for d, _ in axis.terms:
                         if not 0 <= d < len(sizes):
                             raise ValueError(f"{role} {i}, axis {j}: no dimension {d}")
-                    if axis.outside != "none" or 0 in sizes:
-                        continue
-                    low, high = axis.numerators(sizes)
-                    if low < 0 or high // axis.divisor >= axis.size:
-                        raise ValueError(
-                            f"{role} {i}, axis {j}: reaches indices {low // axis.divisor}.."
-                            f"{high // axis.divisor} of {axis.size} elements"
-                        )
+                    problem = "" if 0 in sizes else axis.reach_problem(sizes)
+                    if problem:
+                        raise ValueError(f"{role} {i}, axis {j}: {problem}")
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -338,6 +362,14 @@ class Space:
             yield from access.axes
         for relation in self.relations:
             yield relation.axis
+
+    @property
+    def tables(self) -> Iterator[Table]:
+        """The tables of all maps."""
+        results = (axis for access in self.results for axis in access.axes)
+        for axis in (*self.axes, *results):
+            if isinstance(axis.outside, Table):
+                yield axis.outside
 
     @property
     def coordinates(self) -> tuple[Position, ...]:

@@ -19,7 +19,11 @@ from fractions import Fraction
 from itertools import product
 from math import gcd, lcm
 
-from .space import AccessMap, AxisMap, Dim, Outside, Relation, Space
+import numpy as np
+
+from ..support.arrays import Integers
+from .space import AccessMap, AxisMap, Dim, Relation, Rule, Space
+from .table import Table
 
 Affine = Mapping[int, Fraction]
 """A sum of factors times dimensions; CONSTANT is the key of the number that is added."""
@@ -50,7 +54,8 @@ def transposed(
 ) -> tuple[Transposed, ...]:
     """The transpose of an operator with respect to an operand, as parts that add up to it.
 
-    Raises ValueError for a space without points, or an operand without elements.
+    Raises ValueError for a space without points, an operand without elements, or an axis with a
+    table: see `spread_out`.
 
     An element of the operand that no point reads has the gradient 0.
 
@@ -65,6 +70,67 @@ def transposed(
         raise ValueError("the transpose of an operator without points; its gradient is 0")
     ways = [_preimages(axis, sizes) for axis in operand.axes]
     return tuple(_part(space, operand, reads, chosen) for chosen in product(*ways))
+
+
+@dataclass(frozen=True)
+class SpreadOut:
+    """An operand with tables, seen as a larger tensor that repeats its elements.
+
+    Attributes:
+        access: the map of the larger tensor. It has no tables.
+        gathered: the sum of the larger tensor's gradient over the copies of each element.
+    """
+
+    access: AccessMap
+    gathered: Space
+
+
+def spread_out(operand: AccessMap, sizes: tuple[int, ...]) -> SpreadOut | None:
+    """An operand as a tensor in which each table of its map has places of its own.
+
+    Returns None for a map without tables.
+
+        axis of 3, table 0 2 0   ->   axis of 3, whose elements add up to 0: {0, 2}, 1: {}, 2: {1}
+
+    Args:
+        sizes: of the dimensions, all at least 1.
+    """
+    if not any(isinstance(axis.outside, Table) for axis in operand.axes):
+        return None
+    axes: list[AxisMap] = []
+    reads: list[AxisMap] = []
+    kept: list[Dim] = []
+    merged: list[Dim] = []
+    rank = len(operand.axes)
+    for i, axis in enumerate(operand.axes):
+        kept.append(Dim(f"x{i}", axis.size))
+        if not isinstance(axis.outside, Table):
+            axes.append(axis)
+            reads.append(AxisMap(axis.size, ((i, 1),)))
+            continue
+        low, high = (numerator // axis.divisor for numerator in axis.numerators(sizes))
+        span, start = high - low + 1, axis.offset - low * axis.divisor
+        axes.append(AxisMap(span, axis.terms, start, axis.divisor, axis.division))
+        copies = _copies(axis.resolve(np.arange(low, high + 1) * axis.divisor), axis.size)
+        merged.append(Dim(f"copy{i}", copies.shape[1], "reduction"))
+        terms = ((i, copies.shape[1]), (rank + len(merged) - 1, 1))
+        reads.append(AxisMap(span, terms, span, outside=Table.of(copies)))
+    whole = AccessMap(tuple(AxisMap(dim.size, ((i, 1),)) for i, dim in enumerate(kept)))
+    gathered = Space((*kept, *merged), (AccessMap(tuple(reads)),), (whole,))
+    return SpreadOut(AccessMap(tuple(axes), operand.fill), gathered)
+
+
+def _copies(elements: Integers, size: int) -> Integers:
+    """The places of each of so many elements in a list: (size, most places of one), filled up with
+    -1.
+    """
+    places = np.flatnonzero(elements >= 0)
+    order = places[np.argsort(elements[places], kind="stable")]
+    of = elements[order]
+    count = np.bincount(of, minlength=size)
+    copies = np.full((size, max(int(count.max(initial=0)), 1)), -1)
+    copies[of, np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)] = order
+    return copies
 
 
 @dataclass(frozen=True)
@@ -110,6 +176,8 @@ def _preimages(axis: AxisMap, sizes: tuple[int, ...]) -> list[_Preimage]:
                 start, count = first, last - first + 2
                 found.append(reached(1, n - 2, -1, period * start - 1, (count, period)))
             return found
+        case Table():
+            raise ValueError("the transpose of a table is no space: spread the axis out first")
         case "edge" | "reflect":
             found = [reached(0, n, 1, 0)]
             if low < 0:
@@ -278,12 +346,12 @@ def _substituted(part: _Part, access: AccessMap) -> AccessMap:
         outside = "fill" if axis.outside == "none" else axis.outside
         division = "exact" if axis.divisor == 1 else axis.division
         axes.append(_axis(axis.size, form, part, axis.divisor, division, outside))
-    fills = any(axis.outside == "fill" or axis.division == "exact" for axis in axes)
+    fills = any(axis.may_fill or axis.division == "exact" for axis in axes)
     return AccessMap(tuple(axes), access.fill if fills else 0.0)
 
 
 def _axis(
-    size: int, form: Affine, part: _Part, divisor: int, division: str, outside: Outside
+    size: int, form: Affine, part: _Part, divisor: int, division: str, outside: Rule
 ) -> AxisMap:
     """An axis map from an affine form whose factors may be fractions."""
     common = lcm(1, *(each.denominator for each in form.values()))

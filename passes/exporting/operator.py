@@ -88,7 +88,7 @@ class Operator:
         """An operand as the loops read it."""
         shape, element = nn.shape_of(value), nn.element_of(value)
         made = self.new.shown(self.new.values[value], shape, element, access, self.sizes)
-        filled = any(axis.outside == "fill" for axis in access.axes)
+        filled = any(axis.may_fill for axis in access.axes)
         return replace(made, never_zero=not filled and never_zero(value))
 
     def counted(self, axis: AxisMap, element: Attribute, first: int = 0) -> Counted:

@@ -18,7 +18,7 @@ from ...dialects.structured import Body, Structure
 from ...ir.blob import Blob
 from ...ir.edit import Edit
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
-from ...ir.geometry.transpose import Transposed, canonical, transposed
+from ...ir.geometry.transpose import Transposed, canonical, spread_out, transposed
 from ...ir.phases import BACKWARD
 from ...ir.provenance import at
 from ...ir.upstream import InsertPoint
@@ -179,6 +179,14 @@ class Emitter:
         """
         if 0 in space.sizes or 0 in operand.shape:
             return self.constant(0.0, reads[gradient][0], shape)
+        spread = spread_out(operand, space.sizes)
+        if spread is not None:
+            wide, axes = spread.access, spread.access.shape
+            call = (function, parameters, reads, gradient, (), related)
+            copies = self.transpose(space, wide, axes, *call)
+            return self.reshaped(
+                self.compute([copies], spread.gathered, Body("identity", "sum")), shape
+            )
         reads = (*reads, *related)
         order = [gradient, *(i for i in range(len(reads)) if i != gradient)]
         parts = transposed(space, operand, [reads[i][1] for i in order])

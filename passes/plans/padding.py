@@ -33,7 +33,7 @@ def can_pad(structure: Structure, dim: int) -> bool:
         and all(
             access.fill == structure.body.identity or _ignores(structure, dim)
             for access, touched in zip(space.operands, touches, strict=True)
-            if touched and any(axis.outside == "fill" for axis in access.axes)
+            if touched and any(axis.may_fill for axis in access.axes)
         )
     )
 

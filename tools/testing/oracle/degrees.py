@@ -73,7 +73,7 @@ def _structure_degree(structure: Structure, degrees: Sequence[Fraction]) -> Degr
     if sum(FUNCTIONS[s.function].rescales for s in body.then) > 1 or merged == "prod":
         return None
     for access, degree in zip(space.operands, degrees, strict=True):
-        outside = any(axis.outside == "fill" for axis in access.axes)
+        outside = any(axis.may_fill for axis in access.axes)
         if degree != INDEPENDENT and outside and not _is_scaled(access.fill):
             return None
     own, arity = structure.own_operands, body.function_arity
@@ -110,7 +110,7 @@ def _function_degree(
 def _padding_scales(move: Space, degree: Fraction) -> bool:
     """Whether the padding of a movement scales as its operand does."""
     (access,) = move.operands
-    outside = any(axis.outside == "fill" for axis in access.axes)
+    outside = any(axis.may_fill for axis in access.axes)
     return degree == INDEPENDENT or not outside or _is_scaled(access.fill)
 
 
