@@ -41,7 +41,7 @@ from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass, Rewriter
 from ..ir.well_known import ENTRY, UPDATED
 from .planner.alone import cycles_alone
 from .planner.sparse_products import estimated_cycles
-from .plans.block_tiers import tier_structure
+from .plans.bucket_product import BucketSizes, bucket_structure
 from .plans.planned import asked_target
 
 FINALISTS = 3
@@ -224,10 +224,9 @@ def _divisors(n: int, most: int) -> list[int]:
 
 def _structure(op: nn.BlockMatMulOp, tier: Tier) -> Structure:
     _, height, width = nn.shape_of(op.values)
-    return tier_structure(
-        tier,
-        op.grid,
-        (height, width),
+    high, wide = tier.sizes(op.grid)
+    return bucket_structure(
+        BucketSizes(tier.bands, high, tier.parts, wide, tier.room, (height, width)),
         op.columns_shape,
         transposed=op.transposed is not None,
         dense_last=op.dense_last is not None,
@@ -257,7 +256,7 @@ def _estimate(products: Sequence[nn.BlockMatMulOp], lists: BlockLists, target: T
     bands, parts = lists.bands, lists.parts
     if op.transposed is not None:
         high, wide, bands, parts = wide, high, parts, bands
-    return estimated_cycles(
+    found = estimated_cycles(
         (bands, parts),
         high,
         first.room + -(-lists.spill // (bands * parts)),
@@ -268,6 +267,7 @@ def _estimate(products: Sequence[nn.BlockMatMulOp], lists: BlockLists, target: T
         numpy_dtype(nn.element_of(op.values)),
         target,
     )
+    return float(found[0])
 
 
 # Rewriting

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +28,7 @@ from ..ir.support.errors import InputError
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from .planner.alone import cycles_alone
 from .planner.sparse_products import InBuckets, SparseProduct, fastest_buckets
-from .plans.bands import BlockSparse
+from .plans.bands import BlockPattern, in_blocks
 from .plans.planned import asked_target
 from .plans.sparse_prices import SparsePrice, write_sparse_prices
 
@@ -62,14 +63,19 @@ class MultiplySparse(ModulePass):
     """Multiply sparse matrices without their zeros, where that takes fewer cycles. nn -> nn.
 
     The matrix is a constant or a state that never changes: a factor of nn.matmul, or the blocks and
-    the indices of nn.block_matmul. Its rows of blocks are cut into bands and its columns into
-    parts, and the blocks of each band and part become a bucket. Buckets are filled up with zeros to
-    one size. So each tile of a plan has as many blocks, receives the dense rows of its part, and
-    adds to the rows of its band; sums over parts are merged. The planner prices the most promising
-    buckets, and the dense product, which stays unless buckets are clearly faster.
+    the indices of nn.block_matmul. Its rows of blocks are dealt to bands with about equally many
+    blocks, and the blocks of each band are cut into parts, which become buckets of one size. So
+    each tile of a plan has as many blocks, receives the dense rows that its blocks read, and adds
+    to the rows of its band; sums over parts are merged. Last, the rows go back to their order,
+    which is a movement. The planner prices the most promising buckets, and the dense product, which
+    stays unless buckets are clearly faster.
 
-        %1 = nn.matmul %x, %w        %1 = nn.compute(%values, %x, %rows, %columns)
+        %1 = nn.matmul %x, %w        %0 = nn.compute(%values, %x, %rows, %columns)
                                             space <[band, row, y, part, block, column, x] ...>
+                                     %1 = nn.take %0
+
+    The values of nn.block_matmul may also be known to a run only, such as those that are trained.
+    Then a movement puts them into the buckets.
 
     A zero of a matrix that is left out is not multiplied, so it does not turn an infinity or a NaN
     of the other factor into NaN.
@@ -190,23 +196,23 @@ def _looked_at(
 
 def _listed(op: nn.BlockMatMulOp, known: KnownValues) -> _LookedAt | None:
     """The product of a known list of blocks; None if it is not known."""
-    arrays = [known.array(value) for value in (op.values, op.rows, op.columns)]
-    if any(each is None for each in arrays):
+    values, rows, columns = (known.array(value) for value in (op.values, op.rows, op.columns))
+    if rows is None or columns is None:
         return None
-    values, rows, columns = (each for each in arrays if each is not None)
     m, k = op.size.value.data, op.terms
     high, wide = op.block
     if op.transposed is not None:
-        values, rows, columns = values.swapaxes(1, 2), columns, rows
+        rows, columns = columns, rows
+        values = None if values is None else values.swapaxes(1, 2)
     shape = (m // high, k // wide)
     last = op.dense_last is not None
     try:
-        matrix = BlockSparse.of_list(values, rows, columns, shape)
+        pattern = BlockPattern.of_list(rows, columns, shape, op.block)
     except InputError:
         # The run raises the fault, at every level alike.
-        return _LookedAt(f"{m}x{k}", len(values) / max(shape[0] * shape[1], 1), kept=FAULT)
-    product = SparseProduct(matrix, op.columns_shape, last)
-    return _LookedAt(f"{m}x{k}", matrix.density, (product,), dense=op.dense)
+        return _LookedAt(f"{m}x{k}", len(rows) / max(shape[0] * shape[1], 1), kept=FAULT)
+    product = SparseProduct(pattern, op.columns_shape, last, values)
+    return _LookedAt(f"{m}x{k}", pattern.density, (product,), dense=op.dense)
 
 
 def _cannot(op: nn.MatMulOp, array: Array, dense: SSAValue, *, last: bool) -> str:
@@ -234,7 +240,7 @@ def _in_blocks(
     fits = [(h, w) for h, w in sizes if not array.shape[0] % h and not array.shape[1] % w]
     if not fits:
         return replace(found, kept="blocks of {}x{} do not divide it".format(*sizes[0]))
-    every = [BlockSparse.of_dense(array, each) for each in fits]
+    every = [BlockPattern.of_dense(array, each) for each in fits]
     sparse = [each for each in every if each.density <= MOST_DENSITY]
     if not sparse:
         least = min(every, key=lambda each: each.density)
@@ -243,7 +249,10 @@ def _in_blocks(
         return replace(found, kept=kept)
     shape = nn.shape_of(dense)
     others = shape[:-1] if last else shape[1:]
-    products = tuple(SparseProduct(each, others, last) for each in sparse)
+    products = tuple(
+        SparseProduct(each, others, last, in_blocks(array, each.block)[each.rows, each.columns])
+        for each in sparse
+    )
     return replace(found, products=products, dense=dense)
 
 
@@ -262,11 +271,11 @@ def _best(
     dense = [value is looked_at.dense for value in op.operands]
     before = cycles_alone(op.structure(), dtypes, dense, target)
     best = fastest_buckets(products, dtypes[0], dtypes[-1], target)
-    matrix = best.product.matrix
+    pattern = best.product.pattern
     price = replace(
         price,
-        block="{}x{}".format(*matrix.block),
-        held=matrix.density,
+        block="{}x{}".format(*pattern.block),
+        held=pattern.density,
         dense=before,
         sparse=best.cycles,
     )
@@ -282,19 +291,67 @@ def _best(
 
 def _replace(op: Operation, best: InBuckets, dense: SSAValue, ctx: Context) -> None:
     """Replace a product by that of the buckets."""
-    (result,) = op.results
     with Edit(source_at(f"multiply {op.name} without zeros", _replace), op) as edit:
-        constants: list[SSAValue] = []
-        names = ("values", "rows", "columns")
-        for name, array in zip(names, best.buckets.arrays(), strict=True):
-            blob = ctx.blobs.add(array) if isinstance(ctx, AbeleContext) else Blob(array)
-            constant = nn.ConstantOp(blob)
-            constant.location = at(op, name)
-            edit.insert(constant, InsertPoint.before(op))
-            constants.append(constant.result)
-        values, rows, columns = constants
-        operands = [values, dense, rows, columns]
-        made = nn.ComputeOp(operands, best.structure, nn.tensor_of(result))
-        made.location = op.location
-        edit.insert(made, InsertPoint.before(op))
-        edit.replace(op, [made.result])
+        made = _InPlace(op, best, edit, ctx)
+        rows, columns = (
+            made.constant(name, array)
+            for name, array in zip(("rows", "columns"), best.buckets.indices(), strict=True)
+        )
+        edit.replace(op, [made.product([made.values(), dense, rows, columns])])
+
+
+@dataclass(frozen=True, eq=False)
+class _InPlace:
+    """Inserts the operations of a product in buckets before the product that they replace."""
+
+    op: Operation
+    best: InBuckets
+    edit: Edit
+    ctx: Context
+
+    def __call__(self, name: str, made: nn.PureTensorOp | nn.ConstantOp | nn.ComputeOp) -> SSAValue:
+        """Insert an operation; the last one has no name of its own."""
+        made.location = at(self.op, name) if name else self.op.location
+        self.edit.insert(made, InsertPoint.before(self.op))
+        return made.result
+
+    def constant(self, name: str, array: Array) -> SSAValue:
+        """A constant of the program."""
+        ctx = self.ctx
+        blob = ctx.blobs.add(array) if isinstance(ctx, AbeleContext) else Blob(array)
+        return self(name, nn.ConstantOp(blob))
+
+    def values(self) -> SSAValue:
+        """The elements of the blocks in all places of the buckets."""
+        product, buckets = self.best.product, self.best.buckets
+        places = (buckets.bands, buckets.parts, buckets.room)
+        members = buckets.members()
+        shape = (*places, *product.pattern.block)
+        if product.values is not None:
+            values = np.zeros((len(members), *product.pattern.block), product.values.dtype)
+            values[members >= 0] = product.values[members[members >= 0]]
+            return self.constant("values", values.reshape(shape))
+        assert isinstance(self.op, nn.BlockMatMulOp)
+        value: SSAValue = self.op.values
+        if not members.size or not nn.shape_of(value)[0]:
+            return self.constant("values", np.zeros(shape, numpy_dtype(nn.element_of(value))))
+        value = self("buckets", nn.TakeOp(value, members))
+        if self.op.transposed is not None:
+            value = self("turned", nn.TransposeOp(value, (0, 2, 1)))
+        return self("values", nn.ReshapeOp(value, shape))
+
+    def product(self, operands: Sequence[SSAValue]) -> SSAValue:
+        """The product, with its rows in the order of the matrix."""
+        (result,), structure = self.op.results, self.best.structure
+        order, element = self.best.buckets.order(), nn.element_of(result)
+        if order is None:
+            return self("", nn.ComputeOp(operands, structure, nn.tensor_of(result)))
+        product, buckets = self.best.product, self.best.buckets
+        rank, height = len(product.others), product.pattern.block[0]
+        rows = (buckets.bands * buckets.high, height)
+        shape = (*product.others, *rows) if product.last else (*rows, *product.others)
+        (access,) = structure.space.results
+        dealt = self("dealt", nn.ComputeOp(operands, structure, nn.tensor(access.shape, element)))
+        dealt = self("blocks", nn.ReshapeOp(dealt, shape))
+        taken = self("order", nn.TakeOp(dealt, order, rank if product.last else 0))
+        return self("", nn.ReshapeOp(taken, nn.shape_of(result)))

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 from xdsl.dialects.builtin import TensorType, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
-from abele.backends.target import resolve_target
 from abele.dialects import nn
 from abele.ir.geometry.space import AxisMap
 from abele.ir.geometry.table import Table
@@ -15,8 +13,6 @@ from abele.ir.text import parse_module, print_module
 from abele.ir.upstream import ModuleOp
 from abele.tools import compile_model
 from abele.tools.driver.context import new_context
-from abele.tools.testing import check_pipeline
-from abele.tools.testing.generators.program import Program
 
 LEVELS = ("nn", "partition", "tile", "exchange")
 ROWS, COLUMNS = 7, 5

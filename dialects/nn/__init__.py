@@ -65,6 +65,7 @@ from .packed_matmul import PACKED_BITS, PackedMatMulOp
 from .sequence import ScanOp, SortIndicesOp, SortOp
 from .state import ConstantOp, LoadOp, StateOp, StoreOp
 from .summarize import CombiningOp, SummarizeOp, SummarizeWindowsOp
+from .take import TakeOp
 from .triangular import CholeskyOp, TriangularSolveOp, bad_pivot
 from .window import PoolOp, ReduceOp
 from .windowed import pooled_size, window_reach
@@ -76,7 +77,7 @@ STATE = (StateOp, LoadOp, StoreOp, ConstantOp)
 CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)
 REDUCTIONS = (PoolOp, ReduceOp, SummarizeOp, SummarizeWindowsOp)
 INDEXED = (GatherOp, GatherAlongOp, ScatterOp, ScatterAlongOp, UpdateOp, BlockMatMulOp)
-MOVEMENTS = (TransposeOp, ConcatOp, SliceOp, ResampleOp, PadOp, ExpandOp)
+MOVEMENTS = (TransposeOp, ConcatOp, SliceOp, ResampleOp, PadOp, TakeOp, ExpandOp)
 SEQUENCES = (ScanOp, SortOp, SortIndicesOp)
 REINTERPRETATIONS = (ReshapeOp,)
 COMPOSITES = (
@@ -174,6 +175,7 @@ __all__ = [
     "StoreOp",
     "SummarizeOp",
     "SummarizeWindowsOp",
+    "TakeOp",
     "TensorOp",
     "TransposeOp",
     "TriangularSolveOp",

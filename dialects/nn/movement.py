@@ -38,12 +38,13 @@ from .elementwise import broadcast_space
 from .wanted import Wanted
 
 
-def _dims(shape: Shape) -> tuple[Dim, ...]:
+def dims_of_axes(shape: Shape) -> tuple[Dim, ...]:
+    """One dimension for each axis of a tensor."""
     return tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
 
 
 def _onto(shape: Shape) -> AccessMap:
-    dims = _dims(shape)
+    dims = dims_of_axes(shape)
     return AccessMap(tuple(axis_map(n, dims, [(i, 1)]) for i, n in enumerate(shape)))
 
 
@@ -78,7 +79,7 @@ class TransposeOp(PureTensorOp, Movement):
     def moves(self) -> tuple[Space, ...]:
         """One dimension per result axis."""
         shape, order = shape_of(self.operand), values_of(self.permutation)
-        dims = _dims(shape_of(self.result))
+        dims = dims_of_axes(shape_of(self.result))
         source = tuple(axis_map(n, dims, [(order.index(i), 1)]) for i, n in enumerate(shape))
         return (Space(dims, (AccessMap(source),), (_onto(shape_of(self.result)),)),)
 
@@ -135,7 +136,7 @@ class ConcatOp(PureTensorOp, Movement):
         start = 0
         for part in self.parts:
             shape = shape_of(part)
-            dims = _dims(shape)
+            dims = dims_of_axes(shape)
             target = tuple(
                 axis_map(n, dims, [(i, 1)], start if i == axis else 0) for i, n in enumerate(result)
             )
@@ -243,7 +244,7 @@ class SliceOp(PureTensorOp, Movement):
 
     def moves(self) -> tuple[Space, ...]:
         """One dimension per result axis."""
-        dims = _dims(shape_of(self.result))
+        dims = dims_of_axes(shape_of(self.result))
         source = tuple(
             axis_map(n, dims, [(i, step)], start)
             for i, (n, start, step) in enumerate(
@@ -337,7 +338,7 @@ class ResampleOp(PureTensorOp, Movement):
 
     def moves(self) -> tuple[Space, ...]:
         """One dimension per result axis."""
-        dims = _dims(shape_of(self.result))
+        dims = dims_of_axes(shape_of(self.result))
         lists = zip(shape_of(self.operand), *self.lists, strict=True)
         source = tuple(
             axis_map(n, dims, [(i, step)] if step else [], start, divisor=over, outside="edge")
@@ -423,7 +424,7 @@ class PadOp(PureTensorOp, Movement):
     def moves(self) -> tuple[Space, ...]:
         """One dimension per result axis; the operand's map has a rule for the padding."""
         outside = PAD_MODES[self.mode.data]
-        dims = _dims(shape_of(self.result))
+        dims = dims_of_axes(shape_of(self.result))
         source = tuple(
             axis_map(n, dims, [(i, 1)], -lo, outside=outside)
             for i, (n, lo) in enumerate(

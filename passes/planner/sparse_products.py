@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ...backends.prices import cost
 from ...backends.prices.block_products import block_product_cycles
 from ...backends.target import Target
 from ...dialects.structured import Structure
-from ..plans.bands import BlockSparse, Buckets
+from ...ir.support.arrays import Array, Integers
+from ..plans.bands import BlockPattern, Buckets
 from .alone import cycles_alone
 
-FINALISTS = 3
+FINALISTS = 4
 """The ways to cut a matrix into bands that the planner prices, of those that are estimated."""
 
 
@@ -25,11 +27,13 @@ class SparseProduct:
     Attributes:
         others: the sizes of the axes of the dense matrix that are no terms.
         last: whether terms are its last axis, as in the layers of networks.
+        values: of the blocks, in the order of the pattern; None if only a run knows them.
     """
 
-    matrix: BlockSparse
+    pattern: BlockPattern
     others: tuple[int, ...]
     last: bool
+    values: Array | None = None
 
     def structure(self, buckets: Buckets) -> Structure:
         """The structure of the product with the matrix in buckets."""
@@ -80,35 +84,46 @@ def fastest_buckets(
 
 def _promising(each: SparseProduct, dtype: np.dtype[np.generic], target: Target) -> list[Buckets]:
     """The ways to cut a matrix into bands and parts that are estimated to be fastest."""
-    matrix, n = each.matrix, each.columns
-    high, wide = matrix.shape
-    bands = [p for p in range(1, min(high, target.tiles) + 1) if high % p == 0]
-    parts = [1 << i for i in range(wide.bit_length()) if 1 << i <= wide]
-    ways = [(p, q) for p in bands for q in parts if p * q <= target.tiles]
-    estimates: list[tuple[float, int, int]] = []
-    for p, q in ways:
-        estimates.append((_estimate(Buckets(matrix, p, q), n, dtype, target), p, q))
-    return [Buckets(matrix, p, q) for _, p, q in sorted(estimates)[:FINALISTS]]
+    pattern, n = each.pattern, each.columns
+    rows, columns = pattern.shape
+    counts = _counts(rows, target.tiles)
+    most = np.array([pattern.in_bands(p).max(initial=0) for p in counts.tolist()])
+    ways = np.meshgrid(np.arange(len(counts)), _counts(columns, target.tiles), indexing="ij")
+    at, parts = (each.ravel() for each in ways)
+    fits = counts[at] * parts <= target.tiles
+    at, parts = at[fits], parts[fits]
+    bands, high = counts[at], -(-rows // counts[at])
+    room = np.maximum(-(-most[at] // parts), 1)
+    # A band has blocks in this share of the columns if they lie at random.
+    share = 1 - (1 - pattern.density) ** high
+    read = np.ceil(np.minimum(columns / parts * share, room)).astype(np.int64)
+    cycles = estimated_cycles(
+        (bands, parts), high, room, np.maximum(read, 1), pattern.block, n, dtype, target
+    )
+    best = np.argsort(cycles, kind="stable")[:FINALISTS].tolist()
+    return [Buckets(pattern, int(bands[i]), int(parts[i])) for i in best]
 
 
-def _estimate(buckets: Buckets, n: int, dtype: np.dtype[np.generic], target: Target) -> float:
-    """About the cycles of a product with a matrix in buckets."""
-    matrix, ways = buckets.matrix, (buckets.bands, buckets.parts)
-    rows, wide = matrix.sizes(*ways)
-    return estimated_cycles(ways, rows, buckets.room, wide, matrix.block, n, dtype, target)
+def _counts(extent: int, most: int) -> Integers:
+    """Numbers of parts of an extent. Of those with the same largest part, only the smallest."""
+    counts = np.arange(1, max(min(extent, most), 1) + 1)
+    largest = -(-extent // counts)
+    return counts[np.r_[True, largest[1:] != largest[:-1]]]
 
 
 def estimated_cycles(
-    buckets: tuple[int, int],
-    rows: int,
-    room: int,
-    read: int,
+    buckets: tuple[ArrayLike, ArrayLike],
+    rows: ArrayLike,
+    room: ArrayLike,
+    read: ArrayLike,
     block: tuple[int, int],
     n: int,
     dtype: np.dtype[np.generic],
     target: Target,
-) -> float:
+) -> NDArray[np.float64]:
     """About the cycles of a product on a tile for each bucket and some of the columns.
+
+    The cycles of each candidate: (candidates,).
 
     Args:
         buckets: bands of the rows of the product, and parts of its terms.
@@ -118,14 +133,16 @@ def estimated_cycles(
         block: the height and width of blocks.
         n: the columns of the dense matrix.
     """
-    (bands, parts), (height, width) = buckets, block
-    across = np.arange(1, min(n, max(target.tiles // (bands * parts), 1)) + 1)
+    given = (*buckets, rows, room, read)
+    bands, parts, high, blocks, needs = np.atleast_1d(*np.broadcast_arrays(*given))
+    height, width = block
+    across = np.clip(target.tiles // (bands * parts), 1, max(n, 1))
     columns = -(-n // across)
-    cycles = block_product_cycles(room, min(rows, room), block, columns, dtype.name, target)
-    received = read * width * columns * dtype.itemsize
+    present = np.minimum(high, blocks)
+    cycles = block_product_cycles(blocks, present, block, columns, dtype.name, target)
+    received = needs * width * columns * dtype.itemsize
     cycles = cycles + cost.least_exchange_cycles(received, 0, target)
-    if parts > 1:
-        sums = rows * height * columns
-        cycles = cycles + cost.least_exchange_cycles(4 * sums, 0, target)
-        cycles = cycles + cost.reduce_cycles(-(-sums // parts), parts, "float32", target)
-    return float(np.min(cycles))
+    sums = high * height * columns
+    merging = cost.least_exchange_cycles(4 * sums, 0, target)
+    merging = merging + cost.reduce_cycles(-(-sums // parts), parts, "float32", target)
+    return cycles + np.where(parts > 1, merging, 0)

@@ -1,9 +1,13 @@
 """Blocks of a sparse matrix in buckets: one for each band of rows and part of columns.
 
-rows of blocks    . A . | B C .       bands 2, parts 2: buckets {A}, {B, C}
-                  D . . | . . .                                 {D, E}, {F}
-                  ------+------
-                  . . E | . . F       the largest has 2 blocks, so each has room for 2
+The rows of blocks are dealt to the bands so that all have about as many blocks. The blocks of a
+band are cut into parts in the order of their columns, each with as many blocks. A bucket needs only
+the columns in which it has blocks, and a table names them.
+
+rows of blocks    0  . A . B C .       bands 2, parts 2: rows {0, 3} and {1, 2}
+                  1  D . . . . .       buckets {A, B}, {C, H}    columns {1, 3}, {4, 5}
+                  2  . . E F G .               {D, E}, {F, G}            {0, 2}, {3, 4}
+                  3  . . . . . H
 """
 
 from __future__ import annotations
@@ -12,166 +16,218 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...dialects.nn.base import axis_map
-from ...dialects.structured import Body, Structure
+from ...dialects.structured import Structure
 from ...ir.geometry.block_lists import from_front
-from ...ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space
-from ...ir.support.arrays import Array
-
-Integers = NDArray[np.int64]
+from ...ir.geometry.table import Table
+from ...ir.support.arrays import Array, Integers
+from .bucket_product import BucketSizes, Columns, bucket_structure
 
 
 @dataclass(frozen=True, eq=False)
-class BlockSparse:
-    """A block-sparse matrix, whose blocks are in the order of their rows, then of their columns.
+class BlockPattern:
+    """Where the blocks of a matrix lie.
 
     Attributes:
-        values: (blocks, height, width).
-        rows, columns: of blocks, (blocks,).
+        rows, columns: of blocks, (blocks,), in any order.
         shape: the rows and columns of blocks of the matrix.
+        block: the height and width of a block.
     """
 
-    values: Array
     rows: Integers
     columns: Integers
     shape: tuple[int, int]
-    _runs: dict[int, tuple[Integers, Integers, Integers]] = field(
-        default_factory=dict[int, tuple[Integers, Integers, Integers]], repr=False
+    block: tuple[int, int]
+    _dealt: dict[int, tuple[Integers, Integers]] = field(
+        default_factory=dict[int, "tuple[Integers, Integers]"], repr=False
     )
 
     @staticmethod
-    def of_list(values: Array, rows: Array, columns: Array, shape: tuple[int, int]) -> BlockSparse:
-        """The matrix of a list of blocks in any order, with indices from the front or the end.
+    def of_list(
+        rows: Array, columns: Array, shape: tuple[int, int], block: tuple[int, int]
+    ) -> BlockPattern:
+        """The pattern of a list of blocks, with indices from the front or the end.
 
         Raises InputError for an index that the matrix does not have.
         """
         row, column = from_front(rows, shape[0], "row"), from_front(columns, shape[1], "column")
-        order = np.lexsort((column, row))
-        return BlockSparse(values[order], row[order], column[order], shape)
+        return BlockPattern(row, column, shape, block)
 
     @staticmethod
-    def of_dense(matrix: Array, block: tuple[int, int]) -> BlockSparse:
+    def of_dense(matrix: Array, block: tuple[int, int]) -> BlockPattern:
         """The blocks of a matrix that have an element which is not 0. The block divides it."""
+        rows, columns = np.nonzero((in_blocks(matrix, block) != 0).any(axis=(2, 3)))
         (m, k), (high, wide) = matrix.shape, block
-        blocks = matrix.reshape(m // high, high, k // wide, wide).swapaxes(1, 2)
-        rows, columns = np.nonzero((blocks != 0).any(axis=(2, 3)))
-        return BlockSparse(blocks[rows, columns], rows, columns, (m // high, k // wide))
-
-    @property
-    def block(self) -> tuple[int, int]:
-        """The height and width of a block."""
-        return self.values.shape[1], self.values.shape[2]
+        return BlockPattern(rows, columns, (m // high, k // wide), block)
 
     @property
     def density(self) -> float:
-        """The share of the blocks that are in the list."""
-        return len(self.values) / max(self.shape[0] * self.shape[1], 1)
+        """The share of the places that have a block."""
+        return len(self.rows) / max(self.shape[0] * self.shape[1], 1)
 
-    def counts(self, bands: int, parts: int) -> Integers:
-        """The blocks of each bucket: (bands, parts)."""
-        high, _ = self.sizes(bands, parts)
-        rows, part, count = self._in_rows(parts)
+    @cached_property
+    def in_rows(self) -> Integers:
+        """The number of blocks of each row: (rows,)."""
+        return np.bincount(self.rows, minlength=self.shape[0])
+
+    @cached_property
+    def by_columns(self) -> Integers:
+        """The numbers of the blocks in the order of their columns, then of their rows."""
+        return np.lexsort((self.rows, self.columns))
+
+    def in_bands(self, bands: int) -> Integers:
+        """The number of blocks of each band: (bands,)."""
+        band, _ = self.dealt(bands)
         # Whole numbers up to 2^53 are exact as floats.
-        sums = np.bincount(rows // high * parts + part, count, bands * parts)
-        return sums.astype(np.int64).reshape(bands, parts)
+        return np.bincount(band, self.in_rows, bands).astype(np.int64)
 
-    def _in_rows(self, parts: int) -> tuple[Integers, Integers, Integers]:
-        """The rows of blocks in which parts have blocks, those parts, and their numbers of blocks.
+    def dealt(self, bands: int) -> tuple[Integers, Integers]:
+        """The band of each row of blocks, and its place in the band: (rows,) each.
 
-        They are kept, because many numbers of bands are tried with each number of parts.
+        Bands have equally many rows, but for one. Rows are dealt in rounds, those with most blocks
+        first. In each round, the band with fewest blocks so far gets the row with most. They are
+        kept, because each number of bands is tried with many numbers of parts.
         """
-        if parts not in self._runs:
-            part = self.columns // self.sizes(1, parts)[1]
-            begins = (np.diff(self.rows, prepend=-1) != 0) | (np.diff(part, prepend=-1) != 0)
-            first = np.flatnonzero(begins)
-            count = np.diff(first, append=len(part))
-            self._runs[parts] = self.rows[first], part[first], count
-        return self._runs[parts]
+        if bands not in self._dealt:
+            self._dealt[bands] = _deal(self.in_rows, bands)
+        return self._dealt[bands]
 
-    def sizes(self, bands: int, parts: int) -> tuple[int, int]:
-        """The rows of blocks of a band, and the columns of a part."""
-        return -(-self.shape[0] // bands), -(-self.shape[1] // parts)
+
+def in_blocks(matrix: Array, block: tuple[int, int]) -> Array:
+    """A view of a matrix as blocks: [rows of blocks, columns of blocks, height, width]."""
+    (m, k), (high, wide) = matrix.shape, block
+    return matrix.reshape(m // high, high, k // wide, wide).swapaxes(1, 2)
+
+
+def _deal(count: Integers, bands: int) -> tuple[Integers, Integers]:
+    """The band of each row, and its place in it. See BlockPattern.dealt."""
+    high = -(-len(count) // bands)
+    even = count.reshape(bands, high) if len(count) == bands * high else None
+    if even is not None and np.ptp(even.sum(axis=1)) == 0:
+        # Rows stay in their order where that is as good.
+        band, place = np.divmod(np.arange(len(count)), high)
+        return band, place
+    order = np.argsort(-count, kind="stable")
+    band, place = np.zeros(len(count), np.int64), np.zeros(len(count), np.int64)
+    held = np.zeros(bands, np.int64)
+    for turn, first in enumerate(range(0, len(count), bands)):
+        rows = order[first : first + bands]
+        takers = np.argsort(held, kind="stable")[: len(rows)]
+        band[rows], place[rows] = takers, turn
+        held[takers] += count[rows]
+    return band, place
 
 
 @dataclass(frozen=True, eq=False)
 class Buckets:
-    """A block-sparse matrix in buckets of one size, which blocks of zeros fill up.
+    """A pattern of blocks in buckets of one size, with room that blocks of zeros fill.
 
     Attributes:
-        bands: of rows of blocks; all have as many rows.
-        parts: of columns of blocks; the last may have fewer.
+        bands: of rows of blocks.
+        parts: of the blocks of each band.
     """
 
-    matrix: BlockSparse
+    pattern: BlockPattern
     bands: int
     parts: int
+
+    @property
+    def high(self) -> int:
+        """The rows of blocks of a band."""
+        return -(-self.pattern.shape[0] // self.bands)
+
+    @cached_property
+    def _placed(self) -> tuple[Integers, Integers, Integers]:
+        """The blocks in the order of bands and columns, and for each its bucket and its place."""
+        pattern = self.pattern
+        band, _ = pattern.dealt(self.bands)
+        order = pattern.by_columns
+        of = band[pattern.rows[order]]
+        by_band = np.argsort(of, kind="stable")
+        order, of = order[by_band], of[by_band]
+        count = np.bincount(of, minlength=self.bands)
+        rank = np.arange(len(of)) - (np.cumsum(count) - count)[of]
+        # Part p of a band of n blocks has the blocks from p * n // parts on.
+        part = ((rank + 1) * self.parts - 1) // np.maximum(count[of], 1)
+        bucket = of * self.parts + part
+        held = np.bincount(bucket, minlength=self.bands * self.parts)
+        place = np.arange(len(of)) - (np.cumsum(held) - held)[bucket]
+        return order, bucket, place
 
     @cached_property
     def room(self) -> int:
         """The blocks of a bucket."""
-        return max(int(self.matrix.counts(self.bands, self.parts).max(initial=0)), 1)
+        most = int(self.pattern.in_bands(self.bands).max(initial=0))
+        return max(-(-most // self.parts), 1)
+
+    @cached_property
+    def _needed(self) -> tuple[Integers, Integers]:
+        """The columns that buckets need, and for each block the place of its column among them.
+
+        (buckets, most columns of a bucket), filled up with -1; and (blocks,), as in `_placed`.
+        """
+        order, bucket, _ = self._placed
+        column = self.pattern.columns[order]
+        fresh = np.diff(bucket, prepend=-1) != 0
+        new = fresh | (np.diff(column, prepend=-1) != 0)
+        # The number of different columns before each block, counted in its bucket.
+        total = np.cumsum(new) - 1
+        first = np.maximum.accumulate(np.where(fresh, total, 0))
+        slot = total - first
+        width = int(slot.max(initial=0)) + 1
+        needed = np.full((self.bands * self.parts, width), -1)
+        needed[bucket[new], slot[new]] = column[new]
+        return needed, slot
 
     @property
+    def read(self) -> int:
+        """The columns of blocks whose dense rows a bucket needs, at most."""
+        return self._needed[0].shape[1]
+
+    @cached_property
     def index(self) -> np.dtype[np.signedinteger]:
-        """The dtype of indices in a band or a part."""
-        wide = max(self.matrix.sizes(self.bands, self.parts)) > np.iinfo(np.int16).max
+        """The dtype of rows and columns in a bucket."""
+        wide = max(self.high, self.read) > np.iinfo(np.int16).max
         return np.dtype(np.int32 if wide else np.int16)
 
-    def arrays(self) -> tuple[Array, Array, Array]:
-        """Values (bands, parts, room, height, width), and indices in a band and a part."""
-        matrix, (high, wide) = self.matrix, self.matrix.sizes(self.bands, self.parts)
-        bucket = matrix.rows // high * self.parts + matrix.columns // wide
-        order = np.argsort(bucket, kind="stable")
-        count = matrix.counts(self.bands, self.parts).ravel()
-        first = np.repeat(np.cumsum(count) - count, count)
-        at = (bucket[order], np.arange(len(order)) - first)
-        whole = (self.bands, self.parts, self.room)
-        values = np.zeros((self.bands * self.parts, self.room, *matrix.block), matrix.values.dtype)
-        values[at] = matrix.values[order]
-        found = [np.zeros((self.bands * self.parts, self.room), self.index) for _ in range(2)]
-        found[0][at] = (matrix.rows % high)[order]
-        found[1][at] = (matrix.columns % wide)[order]
-        rows, columns = (each.reshape(whole) for each in found)
-        return values.reshape(*whole, *matrix.block), rows, columns
+    def indices(self) -> tuple[Array, Array]:
+        """The row of each block in its band, and the place of its column: (bands, parts, room)."""
+        order, bucket, place = self._placed
+        _, row = self.pattern.dealt(self.bands)
+        made = [np.zeros((self.bands * self.parts, self.room), self.index) for _ in range(2)]
+        # No row of the band, for places without a block.
+        made[0][...] = self.high
+        made[0][bucket, place] = row[self.pattern.rows[order]]
+        made[1][bucket, place] = self._needed[1]
+        rows, columns = (each.reshape(self.bands, self.parts, self.room) for each in made)
+        return rows, columns
+
+    def members(self) -> Integers:
+        """The number of the block in each place of all buckets, or -1: (places,)."""
+        order, bucket, place = self._placed
+        made = np.full((self.bands * self.parts, self.room), -1)
+        made[bucket, place] = order
+        return made.ravel()
 
     def structure(self, others: tuple[int, ...], *, dense_last: bool) -> Structure:
-        """The product with a dense matrix, of which some axes are neither rows nor terms.
+        """The product with a dense matrix, of rows of blocks in the order of the bands.
 
-        The operands are values, the dense matrix, rows and columns of blocks.
+        The operands are values, the dense matrix, rows and columns of blocks, as in
+        nn.block_matmul.
 
         Args:
-            others: the sizes of these axes.
-            dense_last: whether they come first, as in nn.block_matmul.
+            others: the sizes of the axes of the dense matrix that the result keeps.
+            dense_last: whether they come first.
         """
-        (high, wide), (height, width) = self.matrix.sizes(self.bands, self.parts), self.matrix.block
-        rank = len(others)
-        dims = (
-            *(Dim(f"n{i}" if rank > 1 else "n", n) for i, n in enumerate(others)),
-            *(Dim("band", self.bands), Dim("row", high), Dim("y", height)),
-            Dim("part", self.parts, "reduction"),
-            Dim("block", self.room, "reduction"),
-            Dim("column", wide, "reduction"),
-            Dim("x", width, "reduction"),
+        sizes = BucketSizes(
+            *(self.bands, self.high, self.parts, self.read, self.room), self.pattern.block
         )
-        band, row, y, part, block, column, x = range(rank, rank + 7)
+        columns = Columns(Table.of(self._needed[0]), self.pattern.shape[1])
+        return bucket_structure(sizes, others, dense_last=dense_last, columns=columns)
 
-        def access(*at: int) -> AccessMap:
-            return AccessMap(tuple(axis_map(dims[d].size, dims, [(d, 1)]) for d in at))
-
-        def beside(*own: AxisMap) -> AccessMap:
-            kept = access(*range(rank)).axes
-            return AccessMap((*kept, *own) if dense_last else (*own, *kept))
-
-        terms = axis_map(self.matrix.shape[1], dims, [(part, wide), (column, 1)], outside="fill")
-        read = beside(terms, *access(x).axes)
-        operands = (
-            *(access(band, part, block, y, x), read),
-            *(access(band, part, block), access(band, part, block)),
-        )
-        relations = tuple(
-            Relation(axis_map(dims[d].size, dims, [(d, 1)]), i) for i, d in ((2, row), (3, column))
-        )
-        space = Space(dims, operands, (beside(*access(band, row, y).axes),), relations)
-        return Structure(space, Body("mul", "sum"))
+    def order(self) -> Integers | None:
+        """For each row of blocks, its place in the rows of all bands; None if they are the same."""
+        band, place = self.pattern.dealt(self.bands)
+        found = band * self.high + place
+        same = len(found) == self.bands * self.high and (np.diff(found) == 1).all()
+        return None if same else found

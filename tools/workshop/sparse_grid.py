@@ -25,10 +25,9 @@ from xdsl.dialects.builtin import UnitAttr
 from ...backends.target import Target, resolve_target
 from ...dialects import nn
 from ...dialects.dtypes import element_type
-from ...ir.support.arrays import Array
 from ...passes.planner.alone import cycles_alone
 from ...passes.planner.sparse_products import SparseProduct, fastest_buckets
-from ...passes.plans.bands import BlockSparse
+from ...passes.plans.bands import BlockPattern
 from ..bench.fidelity.cases import SparseProduct as Case
 from ..bench.fidelity.cases import SpeedUp
 from ..bench.fidelity.rows import SPEED_UPS, read_rows
@@ -110,10 +109,8 @@ def sparse_cycles(case: Case, target: Target) -> float:
     held = np.sort(rng.choice(high * wide, round(case.density * high * wide), replace=False))
     rows, columns = np.divmod(held, wide)
     dtype = np.dtype(case.operand)
-    # Prices read no values.
-    values: Array = np.broadcast_to(np.ones((), dtype), (len(held), side, side))
-    matrix = BlockSparse(values, rows, columns, (high, wide))
-    product = SparseProduct(matrix, (case.n,), last=False)
+    pattern = BlockPattern(rows, columns, (high, wide), (side, side))
+    product = SparseProduct(pattern, (case.n,), last=False)
     return fastest_buckets([product], dtype, dtype, target).cycles
 
 

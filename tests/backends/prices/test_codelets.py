@@ -32,7 +32,7 @@ from abele.dialects.structured import (
     extras_of,
 )
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space, identity_map
-from abele.passes.plans.bands import BlockSparse, Buckets
+from abele.passes.plans.bands import BlockPattern, Buckets
 
 MK2 = resolve_target("mk2")
 F16, F32, F64, I32 = (np.dtype(n) for n in ("float16", "float32", "float64", "int32"))
@@ -295,7 +295,7 @@ def test_a_product_of_blocks_costs_the_blocks_of_its_rows_and_a_look_at_the_othe
 def test_a_bucket_costs_what_its_blocks_do():
     rng = np.random.default_rng(0)
     matrix = np.kron(rng.random((12, 12)) < 0.3, np.ones((4, 4))).astype(np.float32)
-    buckets = Buckets(BlockSparse.of_dense(matrix, (4, 4)), 3, 2)
+    buckets = Buckets(BlockPattern.of_dense(matrix, (4, 4)), 3, 2)
     structure = buckets.structure((20,), dense_last=False)
     cells = np.array([1 if d.name in ("band", "part") else d.size for d in structure.space.dims])
     found = compute_cycles(Workload(structure, F32, F32, MK2), cells[None])[0]

@@ -4,14 +4,14 @@ from block_sparse import sparse_matrix
 
 from abele.backends.target import resolve_target
 from abele.passes.planner.sparse_products import SparseProduct, fastest_buckets
-from abele.passes.plans.bands import BlockSparse
+from abele.passes.plans.bands import BlockPattern
 
 MK2 = resolve_target("mk2:64")
 HALF = np.dtype(np.float16)
 
 
 def of(matrix, side: int, others=(32,), *, last: bool = False) -> SparseProduct:
-    return SparseProduct(BlockSparse.of_dense(matrix, (side, side)), others, last)
+    return SparseProduct(BlockPattern.of_dense(matrix, (side, side)), others, last)
 
 
 def test_the_fastest_of_several_blocks_is_taken():
