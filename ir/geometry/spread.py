@@ -8,6 +8,7 @@ from typing import TypeAlias
 from .grid import Cut
 from .layout import Layout, canonical
 from .space import AccessMap, AxisMap
+from .table import Table
 
 
 def spread(layout: Layout) -> Layout | None:
@@ -17,8 +18,8 @@ def spread(layout: Layout) -> Layout | None:
     numbers the copies cuts the axis that the dimension before it cuts (for the first dimension:
     the one after it), as far as possible, and then axes that nothing else cuts. Padding is left
     out, and windows are cut as if they did not overlap. A layout without copies is returned
-    unchanged. Returns None if the tiles cannot be numbered this way, or if there are too few
-    elements.
+    unchanged. If a table says which elements tiles need, they get equal shares of all elements.
+    Returns None if the tiles cannot be numbered this way, or if there are too few elements.
 
         [8, 6], rows in 2 parts, 3 copies of each:   rows in 6 parts
     """
@@ -27,6 +28,9 @@ def spread(layout: Layout) -> Layout | None:
         return layout
     if 0 in shape:
         return None
+    tabled = [i for i, axis in enumerate(layout.access.axes) if isinstance(axis.outside, Table)]
+    if tabled:
+        return None if layout.apart else _evenly(layout, tabled)
     axis_of: dict[int, int] = {}
     for i, axis in enumerate(layout.access.axes):
         for d, _ in axis.terms:
@@ -58,6 +62,18 @@ def spread(layout: Layout) -> Layout | None:
                 rest //= share
         if rest > 1:
             return None
+    return _layout_of_cuts(layout, cuts)
+
+
+def _evenly(layout: Layout, first: list[int]) -> Layout | None:
+    """A layout on at most as many tiles that cuts some axes first, and then the others."""
+    cuts: list[_Cut] = []
+    rest = layout.cells
+    for i in dict.fromkeys((*first, *range(len(layout.shape)))):
+        share = min(layout.shape[i], rest)
+        if share > 1:
+            cuts.append((i, share, 1))
+            rest //= share
     return _layout_of_cuts(layout, cuts)
 
 
