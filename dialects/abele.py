@@ -14,13 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar, cast, get_args
 
-import numpy as np
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute, Data, Dialect
 from xdsl.irdl import irdl_attr_definition
 
 from ..ir.aliases import Aliased, parse_alias
-from ..ir.blob import Blob
 from ..ir.geometry.chip_groups import ChipGroups, ChipRun, runs_of
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout, placement_order, raw_layout
@@ -35,8 +33,8 @@ from ..ir.geometry.space import (
     Relation,
     Rule,
     Space,
+    rule_text,
 )
-from ..ir.geometry.table import Table
 from ..ir.geometry.tiles import MOST_TILES, Tiles, check_spread
 from ..ir.printer import TextPrinter
 from ..ir.support.hash_once import hash_once
@@ -44,10 +42,11 @@ from ..ir.support.number_formats import Overflow
 from ..ir.support.same_number import same_number
 from ..ir.upstream import AttrParser, ParseError, Printer, VerifyException
 from .along import Along
-from .blob_attr import BlobAttr, known_blob
+from .blob_attr import BlobAttr
 from .codelets import is_codelet
 from .numbers import number_text, parse_number
 from .structured import FURTHER, Body, Narrow, Stage
+from .table_text import parse_table
 
 T = TypeVar("T")
 
@@ -104,7 +103,7 @@ def _print_axis(axis: AxisMap, names: Sequence[str]) -> str:
         text = f"{text} {sign} {abs(axis.offset)}" if text else str(axis.offset)
     if axis.divisor > 1:
         text += f" {axis.division}div {axis.divisor}"
-    return text if axis.outside == "none" else f"{text} {axis.outside}"
+    return text if axis.outside == "none" else f"{text} {rule_text(axis.outside)}"
 
 
 def _print_access(access: AccessMap, names: Sequence[str]) -> str:
@@ -150,32 +149,11 @@ def parse_axis(parser: AttrParser, names: dict[str, int]) -> AxisMap:
 def _parse_rule(parser: AttrParser) -> Rule:
     """Parse an optional rule for indices outside a tensor."""
     if parser.parse_optional_keyword("table") is not None:
-        return _parse_table(parser)
+        return parse_table(parser)
     for word in get_args(Outside):
         if parser.parse_optional_keyword(word) is not None:
             return cast(Outside, word)
     return "none"
-
-
-def _parse_table(parser: AttrParser) -> Table:
-    """Parse the numbers of a table, or the digest of a blob that has them."""
-    start = parser.pos
-    digest = parser.parse_optional_str_literal()
-    blob = (
-        Blob(np.array(_parse_integers(parser), np.int64))
-        if digest is None
-        else known_blob(parser, digest, start)
-    )
-    try:
-        array = blob.array
-        if digest is None:
-            wide = array[(array < -1) | (array > np.iinfo(np.int32).max)]
-            if wide.size:
-                raise ValueError(f"table: element {wide[0]}; need -1 to {np.iinfo(np.int32).max}")
-            return Table.of(array)
-        return Table(blob)
-    except ValueError as error:
-        parser.raise_error(str(error), start, parser.pos)
 
 
 def _parse_access(parser: AttrParser, names: dict[str, int]) -> AccessMap:

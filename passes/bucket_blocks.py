@@ -229,7 +229,7 @@ def _structure(op: nn.BlockMatMulOp, tier: Tier) -> Structure:
         BucketSizes(tier.bands, high, tier.parts, wide, tier.room, (height, width)),
         op.columns_shape,
         transposed=op.transposed is not None,
-        dense_last=op.dense_last is not None,
+        before=len(op.columns_shape) if op.dense_last is not None else 0,
     )
 
 

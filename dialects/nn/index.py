@@ -20,6 +20,7 @@ from ...ir.geometry.space import (
     Position,
     Rule,
     coordinate,
+    rule_text,
 )
 from .base import Shape, axis_map, shape_of
 
@@ -134,7 +135,7 @@ class Index:
         parts = [d.name if c == 1 else f"{c} * {d.name}" for d, c in self.terms]
         text = " + ".join([*parts, *([str(self.offset)] if self.offset or not parts else [])])
         text += f" {self.division}div {self.divisor}" if self.divisor != 1 else ""
-        return text if self.rule == "none" else f"{text} {self.rule}"
+        return text if self.rule == "none" else f"{text} {rule_text(self.rule)}"
 
 
 def dim(name: str, size: int, kind: Kind = "parallel") -> Index:

@@ -7,18 +7,29 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Attribute, Block, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def
 
 from ...ir.blob import Blob
 from ...ir.geometry.space import AccessMap, AxisMap, Space, identity_map
 from ...ir.geometry.table import Table
 from ...ir.support.arrays import Array
-from ...ir.upstream import VerifyException
+from ...ir.upstream import (
+    AttributeVariable,
+    CustomDirective,
+    Parser,
+    ParsingState,
+    Printer,
+    PrintingState,
+    VerifyException,
+    irdl_custom_directive,
+)
 from ..blob_attr import BlobAttr
 from ..structured import Movement
+from ..table_text import parse_table
 from .base import (
     INTEGER,
     NUMBER,
+    Number,
     PureTensorOp,
     element_of,
     integer,
@@ -31,14 +42,40 @@ from .movement import dims_of_axes
 from .wanted import Wanted
 
 
+@irdl_custom_directive
+class Places(CustomDirective):
+    """Prints a table as its numbers, or as the digest of a long one."""
+
+    places: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Read [2, 0, -1] or a digest."""
+        self.places.set(state, BlobAttr(parse_table(parser).blob))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Write the numbers, or the digest."""
+        attribute = self.places.get(op)
+        assert isinstance(attribute, BlobAttr)
+        state.print_whitespace(printer)
+        printer.print_string(str(Table(attribute.data)))
+
+    def is_anchorable(self) -> bool:
+        """Whether the table may be left out in text."""
+        return False
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        """Whether the table is printed: always."""
+        return True
+
+
 @irdl_op_definition
 class TakeOp(PureTensorOp, Movement):
     """The rows of a tensor that a constant list names, one after another.
 
     It is a gather whose indices are known, so it only moves elements.
 
-    Example: %1 = nn.take %0 axis 0 places #abele.blob<[2, 0, -1] : tensor<3xi32>> value 0.0
-    : (tensor<4x8xf32>) -> tensor<3x8xf32>
+    Example: %1 = nn.take %0 axis 0 places [2, 0, -1] value 0.0 : (tensor<4x8xf32>)
+    -> tensor<3x8xf32>
 
     Attributes:
         operand: of rank 1 or more.
@@ -52,9 +89,10 @@ class TakeOp(PureTensorOp, Movement):
     operand = operand_def(TensorType)
     axis = prop_def(INTEGER)
     places = prop_def(BlobAttr)
+    custom_directives = (Number, Places)
     value = prop_def(NUMBER)
     assembly_format = (
-        "$operand `axis` $axis `places` $places `value` custom<Number>($value)"
+        "$operand `axis` $axis `places` custom<Places>($places) `value` custom<Number>($value)"
         " attr-dict `:` functional-type(operands, results)"
     )
 

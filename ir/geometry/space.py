@@ -33,6 +33,11 @@ after the last one stand for.
 """
 
 
+def rule_text(rule: Rule) -> str:
+    """The text of a rule: a word, and what a table has."""
+    return f"table {rule}" if isinstance(rule, Table) else rule
+
+
 @dataclass(frozen=True)
 class Dim:
     """One named dimension of an iteration space. Its size is at least 0."""

@@ -47,11 +47,11 @@ class Table:
         return self.blob.array.size
 
     def __str__(self) -> str:
-        """The word table, and the numbers or the digest of a long table."""
+        """The numbers, or the digest of a long table."""
         array = self.blob.array
         if array.size > MOST_PRINTED:
-            return f'table "{self.blob.digest}"'
-        return f"table [{', '.join(map(str, array.tolist()))}]"
+            return f'"{self.blob.digest}"'
+        return f"[{', '.join(map(str, array.tolist()))}]"
 
     @cached_property
     def elements(self) -> NDArray[np.int64]:

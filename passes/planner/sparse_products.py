@@ -26,18 +26,19 @@ class SparseProduct:
 
     Attributes:
         others: the sizes of the axes of the dense matrix that are no terms.
-        last: whether terms are its last axis, as in the layers of networks.
+        before: how many of them come before the terms: 0 for a matrix by its columns, all in the
+            layers of networks, and 1 in a convolution.
         values: of the blocks, in the order of the pattern; None if only a run knows them.
     """
 
     pattern: BlockPattern
     others: tuple[int, ...]
-    last: bool
+    before: int
     values: Array | None = None
 
     def structure(self, buckets: Buckets) -> Structure:
         """The structure of the product with the matrix in buckets."""
-        return buckets.structure(self.others, dense_last=self.last)
+        return buckets.structure(self.others, self.before)
 
     @property
     def columns(self) -> int:

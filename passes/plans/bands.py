@@ -216,7 +216,7 @@ class Buckets:
         made[bucket, place] = order
         return made.ravel()
 
-    def structure(self, others: tuple[int, ...], *, dense_last: bool) -> Structure:
+    def structure(self, others: tuple[int, ...], before: int) -> Structure:
         """The product with a dense matrix, of rows of blocks in the order of the bands.
 
         The operands are values, the dense matrix, rows and columns of blocks, as in
@@ -224,13 +224,13 @@ class Buckets:
 
         Args:
             others: the sizes of the axes of the dense matrix that the result keeps.
-            dense_last: whether they come first.
+            before: how many of them come before the terms.
         """
         sizes = BucketSizes(
             *(self.bands, self.high, self.parts, self.read, self.room), self.pattern.block
         )
         columns = Columns(Table.of(self._needed[0]), self.pattern.shape[1])
-        return bucket_structure(sizes, others, dense_last=dense_last, columns=columns)
+        return bucket_structure(sizes, others, before=before, columns=columns)
 
     def order(self) -> Integers | None:
         """For each row of blocks, its place in the rows of all bands; None if they are the same."""

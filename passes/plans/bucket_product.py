@@ -53,7 +53,7 @@ def bucket_structure(
     others: tuple[int, ...],
     *,
     transposed: bool = False,
-    dense_last: bool,
+    before: int,
     columns: Columns | None = None,
 ) -> Structure:
     """The product of the blocks in buckets with a dense matrix.
@@ -64,7 +64,7 @@ def bucket_structure(
         others: the sizes of the axes of the dense matrix that the result keeps.
         transposed: whether the matrix that the buckets hold is to be transposed. It must have no
             columns of its own then.
-        dense_last: whether the other axes come first.
+        before: how many of these axes come before the terms.
         columns: those that buckets have.
     """
     (height, width), rank = sizes.block, len(others)
@@ -85,7 +85,7 @@ def bucket_structure(
 
     def beside(own: tuple[AxisMap, ...]) -> AccessMap:
         mine = axes(*(dim.name for dim in dims[:rank]))
-        return AccessMap((*mine, *own) if dense_last else (*own, *mine))
+        return AccessMap((*mine[:before], *own, *mine[before:]))
 
     terms = axes(*(name for name, _ in merged))
     if columns is not None:

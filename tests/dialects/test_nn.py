@@ -205,6 +205,8 @@ CASES = [
     ),
     (nn.PadOp, [MATRIX], lambda x: nn.PadOp(x, [1, -1], [0, 2], value=-INF), t(5, 6)),
     (nn.PadOp, [MATRIX], lambda x: nn.PadOp(x, [1, 2], [3, 0], mode="reflect"), t(8, 7)),
+    (nn.TakeOp, [MATRIX], lambda x: nn.TakeOp(x, [2, 0, -1, 2, 1], 1, 3.0), t(4, 5)),
+    (nn.TakeOp, [MATRIX], lambda x: nn.TakeOp(x, [3, 1], -2), t(2, 5)),
     (nn.ExpandOp, [t(5, 1)], lambda x: nn.ExpandOp(x, [4, 5, 3]), t(4, 5, 3)),
     (nn.ReshapeOp, [MATRIX], lambda x: nn.ReshapeOp(x, [2, 10]), t(2, 10)),
     (nn.BatchNormOp, [IMAGE, t(8), t(8), t(8), t(8)], nn.BatchNormOp, IMAGE),

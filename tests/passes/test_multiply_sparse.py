@@ -13,6 +13,7 @@ from abele.ir.support.errors import InputError
 from abele.ir.verify import verify
 from abele.passes.multiply_sparse import MARGIN, MultiplySparse
 from abele.passes.plans.sparse_prices import read_sparse_prices
+from abele.passes.sparse.windows import as_weight
 from abele.tools.driver.context import new_context
 
 
@@ -265,3 +266,74 @@ def test_a_block_that_is_none_is_refused():
     module = program((4, 4), lambda x, w: nn.MatMulOp(w, x), np.zeros((4, 4), np.float32))
     with pytest.raises(InputError, match="block '16'; need HEIGHTxWIDTH, such as 16x16"):
         rewritten(module, "16")
+
+
+CONVOLUTIONS = {
+    "points": ((64, 96, 1, 1), {}),
+    "points in steps": ((64, 96, 1, 1), {"stride": [2, 1]}),
+    "taps": ((32, 64, 3, 3), {"pad_low": [1, 1], "pad_high": [1, 1]}),
+    "taps apart": ((32, 64, 2, 3), {"stride": [1, 2], "dilation": [2, 1], "pad_low": [0, 2]}),
+}
+"""Shapes of weights, and where the windows of a convolution lie."""
+
+
+def convolution(kind: str, density: float) -> tuple[ModuleOp, tuple[int, ...]]:
+    """A convolution whose weights are zero in most blocks of 16 outputs by 16 channels of a tap."""
+    shape, where = CONVOLUTIONS[kind]
+    outputs, channels, *kernel = shape
+    depth = channels * int(np.prod(kernel))
+    matrix = sparse_matrix(np.random.default_rng(0), (outputs, depth), (16, 16), density)
+    image = (2, channels, 24, 20)
+    module = program(
+        image, lambda x, w: nn.ConvOp(x, w, **where), np.ascontiguousarray(as_weight(matrix, shape))
+    )
+    return module, image
+
+
+@pytest.mark.parametrize("kind", CONVOLUTIONS)
+def test_a_pruned_convolution_becomes_buckets(kind):
+    module, image = convolution(kind, 0.05)
+    made = rewritten(module, "16x16", "mk2:16")
+    assert not any(isinstance(op, nn.ConvOp) for op in made.walk())
+    same(module, made, image)
+
+
+def test_a_convolution_stays_where_its_windows_cost_more_than_zeros_save():
+    module, _ = convolution("taps", 0.45)
+    (price,) = read_sparse_prices(rewritten(module, "16x16", "mk2:64"))
+    assert price.kept == "buckets are slower"
+    assert price.sparse > price.dense > 0
+
+
+def test_a_convolution_in_groups_stays():
+    weight = np.zeros((32, 16, 1, 1), np.float32)
+    module = program((1, 32, 8, 8), lambda x, w: nn.ConvOp(x, w, groups=2), weight)
+    assert [each.kept for each in prices(module)] == ["it has groups"]
+
+
+def test_the_pattern_of_trained_values_is_known():
+    """Values that only a run knows are put into buckets by a movement."""
+    rng = np.random.default_rng(0)
+    count, high, wide = 60, 32, 32
+    rows, columns = (rng.integers(0, n, count).astype(np.int32) for n in (high, wide))
+    for transposed in (False, True):
+        kinds = [
+            TensorType(element_type(np.dtype(np.float32)), shape)
+            for shape in ((count, 8, 8), (wide * 8, 128))
+        ]
+        block = Block(arg_types=kinds)
+        constants = [nn.ConstantOp(each) for each in (rows, columns)]
+        indices = (each.result for each in constants)
+        op = nn.BlockMatMulOp(
+            *(block.args[0], block.args[1], *indices, high * 8), transposed=transposed
+        )
+        block.add_ops([*constants, op, ReturnOp(op.result)])
+        module = ModuleOp([FuncOp("main", (kinds, [op.result.type]), Region(block))])
+        made = rewritten(module)
+        assert computes(made) == 1
+        given = {
+            "arg0": rng.integers(-4, 5, (count, 8, 8)).astype(np.float32),
+            "arg1": rng.integers(-4, 5, (wide * 8, 128)).astype(np.float32),
+        }
+        before, after = (run_reference(each, given).outputs["out0"] for each in (module, made))
+        np.testing.assert_array_equal(after, before)

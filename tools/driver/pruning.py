@@ -20,6 +20,7 @@ from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp, ModulePass
 from ...passes.multiply_sparse import MultiplySparse
+from ...passes.sparse.windows import as_matrix, as_weight
 from .program import ReadProgram
 from .sparsity import Sparsity
 
@@ -50,7 +51,7 @@ def prune(asked: Sparsity, program: ReadProgram, context: AbeleContext) -> list[
     others: list[str] = []
     for weight in _weights(program.module):
         array = weight.matrix()
-        found = _pruned(array, asked.block, asked.share)
+        found = _pruned(array, weight.depth, asked.block, asked.share)
         if found is None:
             others.append(f"{weight.name} ({'x'.join(map(str, array.shape))})")
             continue
@@ -67,10 +68,14 @@ def prune(asked: Sparsity, program: ReadProgram, context: AbeleContext) -> list[
     return lines
 
 
-def _pruned(array: Array, block: tuple[int, int], share: float) -> Array | None:
-    """A matrix in which a share of the blocks is 0; None if the block does not divide it."""
+def _pruned(array: Array, depth: int, block: tuple[int, int], share: float) -> Array | None:
+    """A matrix in which a share of the blocks is 0; None if the block does not divide it.
+
+    Args:
+        depth: the terms that follow each other, within which a block lies.
+    """
     (m, k), (high, wide) = array.shape, block
-    if m % high or k % wide or not array.size:
+    if m % high or depth % wide or not array.size:
         return None
     blocks = array.reshape(m // high, high, k // wide, wide)
     sizes = np.square(blocks.astype(np.float64)).sum(axis=(1, 3))
@@ -90,11 +95,13 @@ class _Weight:
     Attributes:
         moves: make the matrix, outputs by terms, of the array that is held.
         back: make the array of the matrix, in the opposite order.
+        depth: the terms that follow each other: all of them, or the channels of a convolution.
     """
 
     holder: nn.StateOp | nn.ConstantOp
     moves: tuple[Move, ...]
     back: tuple[Move, ...]
+    depth: int
 
     @property
     def name(self) -> str:
@@ -118,18 +125,15 @@ class _Weight:
 
 
 def _weights(module: ModuleOp) -> Iterator[_Weight]:
-    """The weights of matrix products, each once."""
+    """The weights of matrix products and convolutions, each once."""
     changing = changing_states(module)
     states = {op.sym_name.data: op for op in module.walk() if isinstance(op, nn.StateOp)}
     seen: set[nn.StateOp | nn.ConstantOp] = set()
     for op in module.walk():
-        if not isinstance(op, nn.MatMulOp | nn.GemmOp):
-            continue
-        sides = ((op.lhs, op.transpose_lhs is not None), (op.rhs, op.transpose_rhs is None))
-        for value, turned in sides:
-            if len(nn.shape_of(value)) != 2 or not isinstance(nn.element_of(value), AnyFloat):
+        for value, last, depth in _matrices(op):
+            if not isinstance(nn.element_of(value), AnyFloat):
                 continue
-            moves, back, owner = _moved(value, turned=turned)
+            moves, back, owner = _moved(value, last)
             if isinstance(owner, nn.LoadOp):
                 name = owner.state.string_value()
                 holder = None if name in changing else states.get(name)
@@ -137,19 +141,38 @@ def _weights(module: ModuleOp) -> Iterator[_Weight]:
                 holder = owner if isinstance(owner, nn.ConstantOp) else None
             if holder is not None and holder not in seen:
                 seen.add(holder)
-                yield _Weight(holder, moves, back)
+                yield _Weight(holder, moves, back, depth)
+
+
+Moves = tuple[tuple[Move, Move], ...]
+"""Moves, each with the one that undoes it."""
+
+
+def _matrices(op: Operation) -> Iterator[tuple[SSAValue, Moves, int]]:
+    """The factors of a product that may be weights, how each becomes a matrix of outputs by terms,
+    and how many terms follow each other."""
+    if isinstance(op, nn.ConvOp) and op.group_count == 1:
+        shape = nn.shape_of(op.weight)
+        yield op.weight, ((as_matrix, partial(as_weight, shape=shape)),), shape[1]
+    if not isinstance(op, nn.MatMulOp | nn.GemmOp):
+        return
+    sides = ((op.lhs, op.transpose_lhs is not None), (op.rhs, op.transpose_rhs is None))
+    for value, turned in sides:
+        shape = nn.shape_of(value)
+        if len(shape) == 2:
+            yield value, ((np.transpose, np.transpose),) if turned else (), shape[not turned]
 
 
 def _moved(
-    value: SSAValue, *, turned: bool
+    value: SSAValue, last: Moves
 ) -> tuple[tuple[Move, ...], tuple[Move, ...], Operation | Block]:
     """How a value is made of all elements of another, how to undo that, and what makes that one.
 
     Args:
-        turned: whether the value itself is turned last.
+        last: the moves of the value itself.
     """
-    moves: list[Move] = [np.transpose] if turned else []
-    back = list(moves)
+    moves: list[Move] = [move for move, _ in last]
+    back: list[Move] = [move for _, move in last]
     owner = value.owner
     while isinstance(owner, nn.TransposeOp | nn.ReshapeOp | nn.CastOp):
         result, operand = owner.results[0], owner.operands[0]

@@ -5,7 +5,8 @@ abele bench sparse [--target bow] [--folder DIR] [--json OUT]
 A square matrix of 16-bit floats in blocks multiplies a dense one. A speed-up is the cycles of the
 fastest dense plan over those of the fastest buckets, as the pass multiply-sparse prices them. Dense
 products of 16-bit floats add up in 16 bits, as on the chip. The published ones are those of
-PopSparse (arXiv 2303.16999).
+PopSparse (arXiv 2303.16999). The last column of the table has the cycles of abele's sparse product
+as a share of those that PopSparse's own plan is predicted to take.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ...passes.plans.bands import BlockPattern
 from ..bench.fidelity.cases import SparseProduct as Case
 from ..bench.fidelity.cases import SpeedUp
 from ..bench.fidelity.rows import SPEED_UPS, read_rows
-from ..bench.fidelity.sparse import speed_up
+from ..bench.fidelity.sparse import product, speed_up
 from ..driver.files import write_text
 from ..views.figure import new_figure, write_figure
 from ..views.terminal import console
@@ -58,12 +59,14 @@ class Point:
         published: the speed-up on the chip.
         predicted: that of PopSparse's own plan, as the family spmm of the fidelity bench says.
         own: that of abele's plans.
+        cycles: of abele's plan of the sparse product, as a share of those of PopSparse's own plan.
     """
 
     case: Case
     published: float
     predicted: float
     own: float
+    cycles: float
 
 
 def sparse_grid(
@@ -72,12 +75,7 @@ def sparse_grid(
     """Print speed-ups by block and density, and draw the grid into a folder."""
     machine = resolve_target(target)
     points = [
-        Point(
-            case.product,
-            each.cycles,
-            sum(speed_up(case, machine).values()),
-            own_speed_up(case.product, machine),
-        )
+        point(case, each.cycles, machine)
         for each in read_rows(SPEED_UPS)[0]
         if isinstance(case := each.case, SpeedUp)
     ]
@@ -97,9 +95,17 @@ def sparse_grid(
         write_text(report, json.dumps([_record(each) for each in points], indent=1) + "\n")
 
 
-def own_speed_up(case: Case, target: Target) -> float:
-    """The speed-up of abele's fastest buckets over its fastest dense plan."""
-    return dense_cycles(case.m, case.n, case.operand, target) / sparse_cycles(case, target)
+def point(case: SpeedUp, published: float, target: Target) -> Point:
+    """A row of the grid, with the prices of both plans."""
+    each = case.product
+    own = sparse_cycles(each, target)
+    return Point(
+        each,
+        published,
+        sum(speed_up(case, target).values()),
+        dense_cycles(each.m, each.n, each.operand, target) / own,
+        own / sum(product(each, target).values()),
+    )
 
 
 def sparse_cycles(case: Case, target: Target) -> float:
@@ -110,8 +116,8 @@ def sparse_cycles(case: Case, target: Target) -> float:
     rows, columns = np.divmod(held, wide)
     dtype = np.dtype(case.operand)
     pattern = BlockPattern(rows, columns, (high, wide), (side, side))
-    product = SparseProduct(pattern, (case.n,), last=False)
-    return fastest_buckets([product], dtype, dtype, target).cycles
+    each = SparseProduct(pattern, (case.n,), before=0)
+    return fastest_buckets([each], dtype, dtype, target).cycles
 
 
 @lru_cache(maxsize=64)
@@ -119,10 +125,10 @@ def dense_cycles(m: int, n: int, dtype: str, target: Target) -> float:
     """The cycles of abele's fastest plan of a dense product [m, m] by [m, n]."""
     element = element_type(np.dtype(dtype))
     weight, dense = (nn.LoadOp("w", nn.tensor(shape, element)) for shape in ((m, m), (m, n)))
-    product = nn.MatMulOp(weight.result, dense.result)
+    op = nn.MatMulOp(weight.result, dense.result)
     if dtype == "float16":
-        product.properties["narrow_partials"] = UnitAttr()
-    return cycles_alone(product.structure(), [np.dtype(dtype)] * 3, [False, True], target)
+        op.properties["narrow_partials"] = UnitAttr()
+    return cycles_alone(op.structure(), [np.dtype(dtype)] * 3, [False, True], target)
 
 
 def right_sides(points: Sequence[Point]) -> tuple[int, int]:
@@ -134,7 +140,15 @@ def right_sides(points: Sequence[Point]) -> tuple[int, int]:
 def grid_table(points: Sequence[Point], target: str) -> Table:
     """Median speed-ups by block and density."""
     table = Table(title=f"median speed-up over dense, float16, {target}", title_justify="left")
-    for name in ("block", "not 0", "products", "published", "PopSparse, predicted", "abele"):
+    for name in (
+        "block",
+        "not 0",
+        "products",
+        "published",
+        "PopSparse, predicted",
+        "abele",
+        "cycles",
+    ):
         table.add_column(name, justify="right")
     for block in sorted({each.case.block for each in points}):
         for density in sorted({each.case.density for each in points}, reverse=True):
@@ -144,6 +158,7 @@ def grid_table(points: Sequence[Point], target: str) -> Table:
                     median(p.published for p in own),
                     median(p.predicted for p in own),
                     median(p.own for p in own),
+                    median(p.cycles for p in own),
                 )
                 table.add_row(
                     *(f"{block} x {block}", f"1/{round(1 / density)}", str(len(own))),
@@ -204,4 +219,5 @@ def _record(each: Point) -> dict[str, Any]:
     return {
         **{"block": case.block, "density": case.density, "m": case.m, "n": case.n},
         **{"published": each.published, "predicted": each.predicted, "own": each.own},
+        "cycles": each.cycles,
     }

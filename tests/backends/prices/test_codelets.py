@@ -296,7 +296,7 @@ def test_a_bucket_costs_what_its_blocks_do():
     rng = np.random.default_rng(0)
     matrix = np.kron(rng.random((12, 12)) < 0.3, np.ones((4, 4))).astype(np.float32)
     buckets = Buckets(BlockPattern.of_dense(matrix, (4, 4)), 3, 2)
-    structure = buckets.structure((20,), dense_last=False)
+    structure = buckets.structure((20,), before=0)
     cells = np.array([1 if d.name in ("band", "part") else d.size for d in structure.space.dims])
     found = compute_cycles(Workload(structure, F32, F32, MK2), cells[None])[0]
     wanted = block_product_cycles(buckets.room, 4, (4, 4), 20, "float32", MK2)

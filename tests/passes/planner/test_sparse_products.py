@@ -10,8 +10,8 @@ MK2 = resolve_target("mk2:64")
 HALF = np.dtype(np.float16)
 
 
-def of(matrix, side: int, others=(32,), *, last: bool = False) -> SparseProduct:
-    return SparseProduct(BlockPattern.of_dense(matrix, (side, side)), others, last)
+def of(matrix, side: int, others=(32,), before=0) -> SparseProduct:
+    return SparseProduct(BlockPattern.of_dense(matrix, (side, side)), others, before)
 
 
 def test_the_fastest_of_several_blocks_is_taken():
@@ -23,10 +23,10 @@ def test_the_fastest_of_several_blocks_is_taken():
     assert 0 < best.cycles == min(alone) < alone[0]
 
 
-@pytest.mark.parametrize(("others", "last"), [((32,), False), ((4, 8), True), ((4, 8), False)])
-def test_columns_are_all_axes_but_the_terms(others, last):
+@pytest.mark.parametrize(("others", "before"), [((32,), 0), ((4, 8), 2), ((4, 8), 1), ((4, 8), 0)])
+def test_columns_are_all_axes_but_the_terms(others, before):
     matrix = np.eye(64, dtype=np.float16)
-    product = of(matrix, 8, others, last=last)
+    product = of(matrix, 8, others, before)
     best = fastest_buckets([product], HALF, HALF, MK2)
     assert product.columns == 32
     (result,) = best.structure.space.results

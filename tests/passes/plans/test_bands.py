@@ -35,7 +35,7 @@ def test_buckets_are_the_matrix_however_it_is_cut(data):
     rows, columns = buckets.indices()
     dense = np.random.default_rng(0).integers(-4, 5, (matrix.shape[1], 5)).astype(np.float32)
     operands = [values.reshape(*rows.shape, 2, 3), dense, rows, columns]
-    structure = buckets.structure((5,), dense_last=False)
+    structure = buckets.structure((5,), before=0)
     block = Block(arg_types=[TensorType(element_type(each.dtype), each.shape) for each in operands])
     op = nn.ComputeOp(block.args, structure)
     block.add_ops([op, ReturnOp(op.result)])
@@ -76,7 +76,7 @@ def test_a_bucket_reads_only_the_columns_of_its_blocks():
     rows, columns = np.array([0, 0, 0, 1, 1, 1]), np.array([1, 5, 9, 9, 3, 3])
     buckets = Buckets(BlockPattern(rows, columns, (2, 10), (4, 4)), 2, 1)
     assert buckets.read == 3
-    (table,) = buckets.structure((5,), dense_last=False).space.tables
+    (table,) = buckets.structure((5,), before=0).space.tables
     np.testing.assert_array_equal(table.elements, [1, 5, 9, 3, 9, -1])
 
 

@@ -1,0 +1,1 @@
+"""Products of sparse matrices, found and written without their zeros: see multiply-sparse."""
