@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -13,8 +14,11 @@ from xdsl.ir import Block, Region
 
 from abele.backends.target import resolve_target
 from abele.dialects import nn
+from abele.dialects.abele import SpaceAttr
 from abele.dialects.blob_attr import BlobAttr
 from abele.ir.blob import Blob
+from abele.ir.geometry.space import AxisMap
+from abele.ir.geometry.table import Table
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.multiply_sparse import MultiplySparse
 from abele.tools.driver.context import new_context
@@ -53,6 +57,44 @@ def drop_the_last_block(op: nn.ComputeOp) -> None:
     replace(op, VALUES, values)
 
 
+def miss_a_row(op: nn.ComputeOp) -> None:
+    """Leave the last dense row of blocks that a bucket needs out of its table."""
+    found = table_of(op)
+    with_table(op, np.where(found == found.max(), -1, found))
+
+
+def read_other_rows(op: nn.ComputeOp) -> None:
+    """Let each place of the table name the dense row of blocks before the right one."""
+    found = table_of(op)
+    with_table(op, np.where(found > 0, found - 1, found))
+
+
+def table_of(op: nn.ComputeOp) -> np.ndarray:
+    (found,) = (each.elements for each in op.structure().space.tables)
+    return found
+
+
+def with_table(op: nn.ComputeOp, table: np.ndarray) -> None:
+    """Let a product read its dense rows by another table."""
+    space = op.structure().space
+
+    def changed(axis: AxisMap) -> AxisMap:
+        tabled = isinstance(axis.outside, Table)
+        return dataclasses.replace(axis, outside=Table.of(table)) if tabled else axis
+
+    operands = tuple(
+        dataclasses.replace(each, axes=tuple(map(changed, each.axes))) for each in space.operands
+    )
+    op.space = SpaceAttr(dataclasses.replace(space, operands=operands))
+
+
+def turn_the_order(op: nn.ComputeOp) -> None:
+    """Put the rows of blocks in the places one further than those of the matrix."""
+    take = next((each for each in op.parent.ops if isinstance(each, nn.TakeOp)), None)
+    if take is not None:
+        take.places = BlobAttr(Blob(np.roll(take.places.array, 1)))
+
+
 def replace(op: nn.ComputeOp, operand: int, array: np.ndarray) -> None:
     op.operands[operand].owner.value = BlobAttr(Blob(np.ascontiguousarray(array)))
 
@@ -62,6 +104,9 @@ BUGS: dict[str, Damage] = {
     "a block is in the wrong column": move(COLUMNS, "column"),
     "a block is in the wrong row": move(ROWS, "row"),
     "the last block of a bucket is lost": drop_the_last_block,
+    "a dense row is missing in the table": miss_a_row,
+    "a table names the row before": read_other_rows,
+    "rows of the result are in a wrong order": turn_the_order,
 }
 
 MOST_PROGRAMS = 30
