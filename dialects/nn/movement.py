@@ -43,7 +43,8 @@ def dims_of_axes(shape: Shape) -> tuple[Dim, ...]:
     return tuple(Dim(f"d{i}", n) for i, n in enumerate(shape))
 
 
-def _onto(shape: Shape) -> AccessMap:
+def onto_axes(shape: Shape) -> AccessMap:
+    """The map of a result that has these dimensions as its axes."""
     dims = dims_of_axes(shape)
     return AccessMap(tuple(axis_map(n, dims, [(i, 1)]) for i, n in enumerate(shape)))
 
@@ -81,7 +82,7 @@ class TransposeOp(PureTensorOp, Movement):
         shape, order = shape_of(self.operand), values_of(self.permutation)
         dims = dims_of_axes(shape_of(self.result))
         source = tuple(axis_map(n, dims, [(order.index(i), 1)]) for i, n in enumerate(shape))
-        return (Space(dims, (AccessMap(source),), (_onto(shape_of(self.result)),)),)
+        return (Space(dims, (AccessMap(source),), (onto_axes(shape_of(self.result)),)),)
 
 
 @irdl_op_definition
@@ -140,7 +141,7 @@ class ConcatOp(PureTensorOp, Movement):
             target = tuple(
                 axis_map(n, dims, [(i, 1)], start if i == axis else 0) for i, n in enumerate(result)
             )
-            moves.append(Space(dims, (_onto(shape),), (AccessMap(target),)))
+            moves.append(Space(dims, (onto_axes(shape),), (AccessMap(target),)))
             start += shape[axis]
         return tuple(moves)
 
@@ -256,7 +257,7 @@ class SliceOp(PureTensorOp, Movement):
                 )
             )
         )
-        return (Space(dims, (AccessMap(source),), (_onto(shape_of(self.result)),)),)
+        return (Space(dims, (AccessMap(source),), (onto_axes(shape_of(self.result)),)),)
 
 
 MOST_NUMERATORS = (1 << 31) - 1
@@ -344,7 +345,7 @@ class ResampleOp(PureTensorOp, Movement):
             axis_map(n, dims, [(i, step)] if step else [], start, divisor=over, outside="edge")
             for i, (n, start, step, over) in enumerate(lists)
         )
-        return (Space(dims, (AccessMap(source),), (_onto(shape_of(self.result)),)),)
+        return (Space(dims, (AccessMap(source),), (onto_axes(shape_of(self.result)),)),)
 
 
 PAD_MODES: dict[str, Outside] = {
@@ -433,7 +434,7 @@ class PadOp(PureTensorOp, Movement):
         )
         fills = any(axis.may_fill for axis in source)
         fill = self.value.value.data if fills else 0.0
-        return (Space(dims, (AccessMap(source, fill),), (_onto(shape_of(self.result)),)),)
+        return (Space(dims, (AccessMap(source, fill),), (onto_axes(shape_of(self.result)),)),)
 
 
 @irdl_op_definition

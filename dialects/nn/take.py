@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def
 
 from ...ir.blob import Blob
-from ...ir.geometry.space import AccessMap, AxisMap, Space, identity_map
+from ...ir.geometry.space import AccessMap, AxisMap, Space
 from ...ir.geometry.table import Table
 from ...ir.support.arrays import Array
 from ...ir.upstream import (
@@ -38,7 +38,7 @@ from .base import (
     shape_of,
     tensor,
 )
-from .movement import dims_of_axes
+from .movement import dims_of_axes, onto_axes
 from .wanted import Wanted
 
 
@@ -147,7 +147,7 @@ class TakeOp(PureTensorOp, Movement):
     def moves(self) -> tuple[Space, ...]:
         """One dimension per result axis; the operand's map has a table."""
         axis, shape, result = self.axis.value.data, shape_of(self.operand), shape_of(self.result)
-        onto = identity_map(tuple(range(len(result))), result)
+        onto = onto_axes(result)
         size, terms = shape[axis], onto.axes[axis].terms
         table = Table(self.places.data)
         axes = (

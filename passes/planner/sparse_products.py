@@ -16,8 +16,12 @@ from ...ir.support.arrays import Array, Integers
 from ..plans.bands import BlockPattern, Buckets
 from .alone import cycles_alone
 
-FINALISTS = 4
+FINALISTS = 3
 """The ways to cut a matrix into bands that the planner prices, of those that are estimated."""
+
+EVEN_FINALISTS = 2
+"""How many it prices besides, of those whose bands have equally many rows and whose parts are a
+power of two. Plans cut these evenly, which the estimate does not see."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +91,13 @@ def _promising(each: SparseProduct, dtype: np.dtype[np.generic], target: Target)
     """The ways to cut a matrix into bands and parts that are estimated to be fastest."""
     pattern, n = each.pattern, each.columns
     rows, columns = pattern.shape
-    counts = _counts(rows, target.tiles)
+    most_bands = max(min(rows, target.tiles), 1)
+    divisors = [p for p in range(1, most_bands + 1) if rows % p == 0]
+    counts = np.union1d(_counts(rows, target.tiles), divisors)
     most = np.array([pattern.in_bands(p).max(initial=0) for p in counts.tolist()])
-    ways = np.meshgrid(np.arange(len(counts)), _counts(columns, target.tiles), indexing="ij")
+    powers = 1 << np.arange(max(columns, 1).bit_length())
+    shares = np.union1d(_counts(columns, target.tiles), powers[powers <= max(columns, 1)])
+    ways = np.meshgrid(np.arange(len(counts)), shares, indexing="ij")
     at, parts = (each.ravel() for each in ways)
     fits = counts[at] * parts <= target.tiles
     at, parts = at[fits], parts[fits]
@@ -101,7 +109,9 @@ def _promising(each: SparseProduct, dtype: np.dtype[np.generic], target: Target)
     cycles = estimated_cycles(
         (bands, parts), high, room, np.maximum(read, 1), pattern.block, n, dtype, target
     )
-    best = np.argsort(cycles, kind="stable")[:FINALISTS].tolist()
+    order = np.argsort(cycles, kind="stable")
+    even = (rows % bands == 0) & ((parts & (parts - 1)) == 0)
+    best = dict.fromkeys((*order[:FINALISTS], *order[even[order]][:EVEN_FINALISTS]))
     return [Buckets(pattern, int(bands[i]), int(parts[i])) for i in best]
 
 
