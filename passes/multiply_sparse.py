@@ -15,16 +15,18 @@ from ..dialects.levels import NN
 from ..dialects.nn.group import GROUP
 from ..dialects.settable import changing_states
 from ..dialects.structured import Movement, Reinterpretation, Structured
+from ..ir.edit import Edit, source_at
 from ..ir.provenance import place
 from ..ir.rewriting import may_rewrite
 from ..ir.support.arrays import Array
 from ..ir.support.block_size import read_block
-from ..ir.upstream import Context, ModuleOp, ModulePass
+from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from .planner.alone import cycles_alone
 from .planner.sparse_products import InBuckets, fastest_buckets
 from .plans.planned import asked_target
 from .plans.sparse_prices import SparsePrice, write_sparse_prices
 from .sparse.candidates import PRODUCTS, Candidate, candidate
+from .sparse.constant_indices import by_tables
 from .sparse.replacing import replace_product
 
 MARGIN = 1.1
@@ -64,6 +66,9 @@ class MultiplySparse(ModulePass):
     and a column for each channel of each tap. Where windows are larger than a point, the image is
     first repeated tap by tap, which the price counts.
 
+    Other sums of products at known indices, such as the gradient of the values of such a product,
+    name the rows that they read by tables if that is faster.
+
     The values of nn.block_matmul may also be known to a run only, such as those that are trained.
     Then a movement puts them into the buckets.
 
@@ -90,9 +95,13 @@ class MultiplySparse(ModulePass):
             for each in op.walk()
             if isinstance(each, PRODUCTS) and not {GROUP, PLAN} & each.attributes.keys()
         ]
-        if not products:
+        sums = [each for each in op.walk() if _is_related_sum(each)]
+        if not products and not sums:
             return
         known, target = _known_values(op), asked_target(op, self.target)
+        for each in sums:
+            if may_rewrite():
+                _read_by_tables(each, known, target)
         prices: list[SparsePrice] = []
         for each in products:
             if not may_rewrite():
@@ -105,6 +114,42 @@ class MultiplySparse(ModulePass):
             if best is not None:
                 replace_product(each, best, found, ctx)
         write_sparse_prices(op, prices)
+
+
+def _is_related_sum(op: Operation) -> bool:
+    """Whether an operation is a sum of products where indices say so, and is not planned yet."""
+    if not isinstance(op, nn.ComputeOp) or {GROUP, PLAN} & op.attributes.keys():
+        return False
+    structure = op.structure()
+    return bool(structure.space.relations) and structure.body.sums_products
+
+
+def _read_by_tables(op: Operation, known: KnownValues, target: Target) -> None:
+    """Let a sum of products name its rows by tables if its indices are known and that is faster.
+
+    So the gradient of the values of a known pattern reads only the rows of its blocks.
+    """
+    assert isinstance(op, nn.ComputeOp)
+    structure = op.structure()
+    related = {each.operand: known.array(op.operands[each.operand])
+               for each in structure.space.relations}  # fmt: skip
+    arrays = {i: array for i, array in related.items() if array is not None}
+    found = by_tables(structure, arrays)
+    if found is None:
+        return
+    dtypes = [numpy_dtype(nn.element_of(value)) for value in (*op.operands, *op.results)]
+    dense = [i not in related for i in range(len(op.operands))]
+    kept = [dtypes[i] for i in found.operands]
+    before = cycles_alone(structure, dtypes, dense, target)
+    after = cycles_alone(found.structure, [*kept, dtypes[-1]], [True] * len(kept), target)
+    if after >= before:
+        return
+    with Edit(source_at("name rows by tables", _read_by_tables), op) as edit:
+        operands = [op.operands[i] for i in found.operands]
+        made = nn.ComputeOp(operands, found.structure, nn.tensor_of(op.results[0]))
+        made.location = op.location
+        edit.insert(made, InsertPoint.before(op))
+        edit.replace(op, [made.results[0]])
 
 
 def _known_values(module: ModuleOp) -> KnownValues:

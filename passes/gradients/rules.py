@@ -210,6 +210,26 @@ def _matmul(
 # Lookups: a gather and a scatter are each other's transposes
 
 
+def _block_matmul(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    """The gradient of the dense matrix is a product with the transposed blocks, so it may have
+    buckets too."""
+    assert isinstance(op, nn.BlockMatMulOp)
+    gradient = _only(gradients)
+    rest = [k for k in wanted if k != 1]
+    found = differentiated(emit, op.structure(), op.operands, op.result, gradient, rest)
+    if 1 in wanted:
+        turned, last = op.transposed is None, op.dense_last is not None
+        made = nn.BlockMatMulOp(
+            *(op.values, gradient, op.rows, op.columns, op.terms),
+            transposed=turned,
+            dense_last=last,
+        )
+        found[1] = emit(made)
+    return found
+
+
 def _gather(
     emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
 ) -> dict[int, SSAValue]:
@@ -515,6 +535,7 @@ RULES: dict[type[Operation], Rule] = {
     nn.BitCastOp: _bitcast,
     nn.ConvOp: _conv,
     nn.MatMulOp: _matmul,
+    nn.BlockMatMulOp: _block_matmul,
     nn.GatherOp: _gather,
     nn.GatherAlongOp: _gather_along,
     nn.ScatterOp: _scatter,
