@@ -1,72 +1,184 @@
-"""Maps with tables: rows of a tensor by constant indices, from nn down to bytes."""
+"""Every operation has its entries, and every table what it names."""
 
-import numpy as np
+import ast
+import inspect
+import re
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
-from xdsl.dialects.builtin import TensorType, f32
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Region
+from xdsl.traits import Commutative
 
-from abele.dialects import nn
-from abele.ir.geometry.space import AxisMap
-from abele.ir.geometry.table import Table
-from abele.ir.text import parse_module, print_module
-from abele.ir.upstream import ModuleOp
-from abele.tools import compile_model
-from abele.tools.driver.context import new_context
+import abele.dialects
+from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
+from abele.backends.evaluate import partition as evaluate_partition
+from abele.backends.levels import RUNNERS
+from abele.dialects import nn, partition
+from abele.dialects.levels import DIALECTS, LEVELS, NN, OWN_LEVELS, SOURCES, STABLEHLO
+from abele.dialects.mlir import MLIR
+from abele.dialects.scalar_functions import FUNCTIONS, Mathematics
+from abele.dialects.structured import (
+    Composite,
+    Movement,
+    Reinterpretation,
+    Structured,
+)
+from abele.ir.level import Level
+from abele.ir.pass_levels import declared_levels
+from abele.ir.pass_manager import load_pass, parse_pipeline
+from abele.passes import pipelines
+from abele.passes.pipelines import DOWN, FROM_SOURCES, PASSES, STAGE, pipeline
+from abele.tools.debug.run_level import OBSERVED
+from abele.tools.testing.generators.levels import known_levels
+from abele.tools.testing.oracle.oracles import BOUNDED
 
-LEVELS = ("nn", "partition", "tile", "exchange")
-ROWS, COLUMNS = 7, 5
+RECORDS = (
+    "dialects/scalar_functions.py",
+    "backends/codelets/scalar.py",
+    "backends/codelets/functions.py",
+)
+"""The only files with tables that are keyed by names of scalar functions."""
+
+CASES = "backends/host/battery/"
+"""The files that list functions as cases to try."""
+
+OF_FRAMEWORKS = (
+    *("tools/importers/pt2/", "tools/importers/caffe/", "tools/importers/mxnet/"),
+    *("passes/linalg_to_nn/", "passes/exporting/", "passes/nn_to_linalg/"),
+    *("passes/nn_to_stablehlo/",),
+)
+"""The files that translate operators of others, or into these; some are called as ours are."""
 
 
-def gathered(table: np.ndarray, merged: int) -> ModuleOp:
-    """A sum of so many rows of a matrix for each row of the result: those of a table."""
-    places = len(table) // merged
-    block = Block(arg_types=[TensorType(f32, (ROWS, COLUMNS))])
-    j, s, n = nn.dim("j", places), nn.dim("s", merged, "reduction"), nn.dim("n", COLUMNS)
-    row = (j * merged + s + ROWS).outside(Table.of(table))
-    op = nn.compute("identity", [nn.at(block.args[0], row, n)], [j, n], combiner="sum")
-    block.add_ops([op, ReturnOp(op.result)])
-    main = FuncOp("main", ([block.args[0].type], [op.result.type]), Region(block))
-    return ModuleOp([main])
+def test_scalar_functions_are_known_to_dialects_and_codelets_alike():
+    assert list(SCALAR_FUNCTIONS) == list(FUNCTIONS)
+    for name, function in SCALAR_FUNCTIONS.items():
+        for each in fields(Mathematics):
+            assert getattr(function, each.name) == getattr(FUNCTIONS[name], each.name)
 
 
-def rows_of(table: np.ndarray, x: np.ndarray, merged: int) -> np.ndarray:
-    """The same sum by NumPy."""
-    taken = np.where((table >= 0)[:, None], x[np.maximum(table, 0)], 0)
-    return taken.reshape(-1, merged, COLUMNS).sum(axis=1)
+def test_every_scalar_function_is_computed_and_priced():
+    for function in SCALAR_FUNCTIONS.values():
+        assert callable(function.kernel)
+        assert function.loops is not None, function.name
 
 
-def test_indices_after_the_axis_stand_for_the_elements_of_the_table():
-    axis = AxisMap(4, ((0, 1),), 0, outside=Table.of(np.array([2, 0, -1])))
-    assert axis.resolve(np.arange(-1, 8)).tolist() == [-1, 0, 1, 2, 3, 2, 0, -1, -1]
-    assert axis.reach_problem((9,)) == ""
-    wrong = AxisMap(2, ((0, 1),), 0, outside=Table.of(np.array([2])))
-    assert wrong.reach_problem((9,)) == "its table has element 2 of 2 elements"
+def test_a_host_instruction_takes_the_operands_and_numbers_of_its_function():
+    for name, function in SCALAR_FUNCTIONS.items():
+        by = [step.by for step in function.compiled or ()]
+        assert by.count("parameter") in (0, function.parameters), name
+        if function.compiled is not None:
+            assert function.arity in (1, 2), name
+            assert by == ["operand"] or function.arity == 1, name
 
 
-@pytest.mark.parametrize("split", [[1, 1, 1], [4, 1, 1], [2, 5, 1], [3, 1, 2], [1, 2, 1]])
-def test_every_level_takes_the_rows_that_a_table_names(split, tmp_path):
-    rng = np.random.default_rng(0)
-    table, x = rng.integers(-1, ROWS, 12), rng.integers(-9, 9, (ROWS, COLUMNS)).astype(np.float32)
-    plan = f"plan <split [{split[0]}, {split[1]}, {split[2]}]>"
-    module = gathered(table, 2)
-    text = print_module(module)
-    assert "table [" in text
-    path = tmp_path / "rows.mlir"
-    path.write_text(text)
-    exe = compile_model(path, "tiny:12", cache=False)
+def tables_of_functions(text: str) -> list[int]:
+    """The lines of dicts, sets, lists and tuples that have three scalar functions or more."""
+    found: list[int] = []
+    if len(FUNCTIONS.keys() & re.findall(r"""(?<=["'])\w+(?=["'])""", text)) < 3:
+        return found
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Dict(keys=words) | ast.Set(elts=words):
+                pass
+            case ast.List(elts=words) | ast.Tuple(elts=words):
+                pass
+            case _:
+                continue
+        names = {each.value for each in words if isinstance(each, ast.Constant)}
+        if len(names & FUNCTIONS.keys()) >= 3:
+            found.append(node.lineno)
+    return found
+
+
+def test_no_other_table_is_keyed_by_scalar_functions():
+    assert tables_of_functions('A = {"relu": 1, "exp": 2, "log": 3}') == [1]
+    assert tables_of_functions('A = frozenset(("relu", "exp", "log"))') == [1]
+    root = Path(abele.dialects.__path__[0]).parent
+    rooms = ("ir", "dialects", "backends", "passes", "tools")
+    for path in (path for room in rooms for path in (root / room).rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        is_record = name in RECORDS or name.startswith((CASES, *OF_FRAMEWORKS))
+        lines = [] if is_record else tables_of_functions(path.read_text())
+        assert not lines, f"{name}:{lines}: put these facts into {' or '.join(RECORDS)}"
+
+
+def test_an_operation_is_commutative_if_its_function_is():
+    for op in nn.ELEMENTWISE:
+        known = FUNCTIONS.get(op.name.partition(".")[2])
+        assert op.has_trait(Commutative) == (known is not None and known.commutative), op.name
+
+
+def test_every_operation_of_nn_is_of_exactly_one_kind():
+    kinds = (Structured, Movement, Reinterpretation, Composite)
+    for op in nn.NN.operations:
+        shown = sum(issubclass(op, kind) for kind in kinds)
+        assert shown == (op not in nn.STATE), op.name
+
+
+def test_every_operation_of_partition_can_be_evaluated():
+    declared = {partition.StateOp}
+    assert set(partition.Partition.operations) == declared | set(evaluate_partition._EXECUTE)
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_pass_is_found_in_the_file_of_its_name(name: str):
+    found = load_pass(name, PASSES)
+    assert found.name == name
+    assert inspect.getmodule(found).__name__.endswith("." + name.replace("-", "_"))
+
+
+@pytest.mark.parametrize("table", [RUNNERS, DOWN])
+def test_every_level_has_an_entry_in_each_table_of_levels(table: dict[Level, object]):
+    assert tuple(table) == OWN_LEVELS
+
+
+@pytest.mark.parametrize("table", [OBSERVED, BOUNDED])
+def test_tables_of_what_runs_have_the_levels_above_nn_too(table: dict[Level, object]):
+    assert tuple(table) == (*SOURCES, *OWN_LEVELS)
+
+
+def test_a_level_has_the_name_of_its_dialect():
     for level in LEVELS:
-        np.testing.assert_array_equal(
-            exe.run({"arg0": x}, at=level)["out0"], rows_of(table, x, 2), err_msg=level + plan
-        )
+        assert level.name in DIALECTS
+        assert level.name in level.own
 
 
-def test_a_long_table_is_a_blob_in_text():
-    context = new_context()
-    module = gathered(np.arange(40) % ROWS, 2)
-    text = print_module(module)
-    (table,) = {each for op in module.walk() if isinstance(op, nn.ComputeOp)
-                for each in op.structure().space.tables}  # fmt: skip
-    assert f'table "{table.blob.digest}"' in text
-    context.blobs.add(table.blob)
-    assert print_module(parse_module(text, context)) == text
+def test_no_two_kinds_of_programs_have_one_name():
+    assert len(set(known_levels())) == len(known_levels())
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_pass_declares_the_levels_that_the_default_pipeline_leads_through(name: str):
+    declared = declared_levels(load_pass(name, PASSES))
+    assert declared is not None
+    if declared.takes not in LEVELS:
+        assert name in FROM_SOURCES[declared.takes]
+        assert declared.leaves == NN
+        return
+    end = STAGE.get(name, declared.takes)
+    if declared.takes == NN and declared.leaves in (MLIR, STABLEHLO):
+        # A way out, to other compilers.
+        assert name == f"convert-{declared.takes}-to-{declared.leaves}"
+        return
+    if name.startswith("convert-"):
+        assert name == f"convert-{declared.takes}-to-{declared.leaves}"
+        assert declared.leaves == end
+    else:
+        assert declared.leaves is None
+        assert LEVELS.index(end) - LEVELS.index(declared.takes) in (0, 1)
+
+
+def test_the_folder_of_passes_holds_passes_alone():
+    folder = Path(inspect.getfile(pipelines)).parent
+    lists = {"__init__", "names", "pipelines", "universe"}
+    assert {file.stem for file in folder.glob("*.py")} - lists == {
+        name.replace("-", "_") for name in PASSES
+    }
+
+
+def test_the_way_down_names_passes_and_levels_that_exist():
+    assert tuple(DOWN) == OWN_LEVELS
+    for start in range(len(LEVELS)):
+        for end in range(start, len(LEVELS)):
+            parse_pipeline(pipeline(LEVELS[start], LEVELS[end], "tiny"), PASSES)
