@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import i1, i32
 from xdsl.ir import Operation, SSAValue
 
 from ...backends.reference.identities import identity_of
@@ -74,6 +74,11 @@ def _results_of(operator: Operator) -> list[SSAValue]:
     results = _plain(space.results[0], operator.sizes)
     if body.along is not None:
         return [_scanned(operator, results)]
+    shape = [operator.sizes[d] for d in results]
+    if 0 in shape and not space.relations and len(space.results) == 1:
+        # A loop without iterations that no operand bounds would lose its size on the way back.
+        fill = False if operator.element == i1 else 0
+        return [operator.new.filled(shape, fill, operator.element)]
     if body.tuple_combiner is not None:
         return several(operator, results)
     own = operator.structure.own_places
