@@ -35,6 +35,7 @@ from .constraints import (
     uses_variables,
     variable,
 )
+from .onnx_level import ONNX_LEVEL
 from .structured import Composite
 from .tile import CopyOp, RemoteOp, VerticesOp
 
@@ -131,7 +132,7 @@ address; all have one; the operations are grouped into supersteps."""
 
 def _is_users(op_name: str) -> bool:
     """Whether an operation is of a dialect that neither abele nor xDSL's core defines."""
-    return op_name.partition(".")[0] not in (*DIALECTS, *SOURCE_DIALECTS, "builtin", "func")
+    return op_name.partition(".")[0] not in (*DIALECTS, *SOURCE_LEVELS, "builtin", "func")
 
 
 def _functions(*variables: str) -> tuple[Row, ...]:
@@ -279,7 +280,11 @@ SOURCES: tuple[Level, ...] = (STABLEHLO,)
 """The levels above nn, from which a pass of their own leads there. A program is on one of them only
 if it was read as one."""
 
-SOURCE_LEVELS: dict[str, Level] = {"stablehlo": STABLEHLO, "chlo": STABLEHLO}
+SOURCE_LEVELS: dict[str, Level] = {
+    "stablehlo": STABLEHLO,
+    "chlo": STABLEHLO,
+    ONNX_LEVEL.name: ONNX_LEVEL,
+}
 """The level of the operations of each dialect above nn."""
 
 NN_CORE = Level(
@@ -319,7 +324,7 @@ def register_level(level: Level, after: Level, owner: str) -> None:
 
 def level_named(name: str) -> Level:
     """The level of a name. Raises InputError if there is none."""
-    for level in (*LEVELS, *SOURCES):
+    for level in (*LEVELS, *SOURCES, ONNX_LEVEL):
         if level.name == name:
             return level
     raise InputError(
@@ -360,6 +365,6 @@ def known_level(module: ModuleOp) -> Level:
     """
     names = {op.name for op in operations(module)}
     level = level_of(module)
-    of_levels = (DIALECTS.keys() | SOURCE_DIALECTS.keys() | LEVEL_DIALECTS.keys()) - {"control"}
+    of_levels = (DIALECTS.keys() | SOURCE_LEVELS.keys() | LEVEL_DIALECTS.keys()) - {"control"}
     has_own = any(name.partition(".")[0] in of_levels for name in names)
     return level if has_own and all(map(level.is_legal, names)) else MIXED

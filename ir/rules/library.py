@@ -24,8 +24,10 @@ from math import prod
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ..open_types import is_certain
 from ..support.errors import InputError
 from .bounded import checked_length, product_of
 from .values import tensor_parts
@@ -210,8 +212,8 @@ def one_use(value: SSAValue) -> bool:
 
 @guard
 def same_type(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two values have the same type."""
-    return a.type == b.type
+    """Whether two values have the same type, of which all is known."""
+    return a.type == b.type and is_certain(a.type)
 
 
 @guard
@@ -223,7 +225,7 @@ def same_shape(a: SSAValue, b: SSAValue) -> bool:
 @function
 def rank(value: SSAValue) -> int:
     """The number of axes of a tensor."""
-    return len(_shape(value))
+    return len(_sizes(value))
 
 
 @function
@@ -288,6 +290,13 @@ def element(value: SSAValue) -> Attribute:
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
+    sizes = _sizes(value)
+    if DYNAMIC_INDEX in sizes:
+        raise InputError(f"shape of a value of type {value.type}; need one whose sizes are known")
+    return sizes
+
+
+def _sizes(value: SSAValue) -> tuple[int, ...]:
     parts = tensor_parts(value.type)
     if parts is None:
         raise InputError(f"shape of a value of type {value.type}; need a tensor")

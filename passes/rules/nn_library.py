@@ -97,17 +97,25 @@ def _module_of(op: Operation) -> Operation:
 @guard
 def uniform(blob: Attribute) -> bool:
     """Whether all elements of a constant are the same finite number."""
-    if not isinstance(blob, BlobAttr) or not blob.array.size:
+    held = _blob_in(blob)
+    if held is None or not held.array.size:
         return False
-    values = blob.data.stored
+    values = held.data.stored
     return bool(np.all(values == values[0]) and np.isfinite(values[0].astype(np.float64)))
 
 
 @function
 def only_element(blob: Attribute) -> float:
     """The value of all elements of a uniform constant."""
-    assert isinstance(blob, BlobAttr)
-    return float(blob.data.stored[0])
+    held = _blob_in(blob)
+    assert held is not None
+    return float(held.data.stored[0])
+
+
+def _blob_in(attribute: Attribute) -> BlobAttr | None:
+    """The blob of a constant, which may be in an attribute that says more of it."""
+    found = attribute if isinstance(attribute, BlobAttr) else getattr(attribute, "values", None)
+    return found if isinstance(found, BlobAttr) else None
 
 
 @guard
@@ -136,7 +144,7 @@ def is_wide(value: SSAValue) -> bool:
 @guard
 def is_float(value: SSAValue) -> bool:
     """Whether a tensor has floating-point elements."""
-    return isinstance(nn.element_of(value), AnyFloat)
+    return isinstance(getattr(value.type, "element_type", None), AnyFloat)
 
 
 _UNSIGNED = (nn.AbsOp, nn.SquareOp, nn.ExpOp, nn.SigmoidOp)
