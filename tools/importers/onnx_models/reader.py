@@ -62,6 +62,7 @@ STRAY = "stray"
 """The entry of a graph's note with the names of which the file states something, and which no value
 of the graph has."""
 
+_NUMBER_BEHIND = re.compile(r"(_\d+)*\Z")
 _UNFIT_IN_HINT = re.compile(r"[^A-Za-z0-9_$.-]")
 
 
@@ -423,6 +424,6 @@ def _texts(names: Sequence[str]) -> ArrayAttr[StringAttr]:
 def _hint(name: str) -> str | None:
     """A name for the text that resembles the name in the file."""
     plain = _UNFIT_IN_HINT.sub("_", name)
-    if not plain:
-        return None
-    return plain if not plain[0].isdigit() else f"v{plain}"
+    plain = f"v{plain}" if plain[:1].isdigit() else plain
+    # The text adds numbers to equal names, and xDSL removes them when it reads the text.
+    return plain if _NUMBER_BEHIND.sub("", plain) else None

@@ -16,10 +16,12 @@ from time import monotonic
 from typing import Unpack
 
 from ....backends.reference.run import has_meaning
+from ....dialects.onnx_level import ONNX_LEVEL
 from ....ir.pass_manager import load_pass
 from ....ir.rules import PythonRule, RuleSet, RulesPass, bind_python_rules
 from ....ir.rules.bound_rule import BoundRule
 from ....ir.rules.load import load_rules
+from ....ir.support.deferred import deferred
 from ....ir.support.errors import InputError
 from ....ir.support.garbage import heap_frozen
 from ....ir.upstream import ModulePass, VerifyException
@@ -37,6 +39,10 @@ from ..search.shrink import Shrunk, smallest
 from .failures import NeverFired, RuleFailed, RuleWrong
 from .judge import RuleJudge
 from .settings import Property, RuleOptions, RuleReport, RuleSettings
+
+with deferred(__name__):
+    # It imports onnx, which the test extra brings.
+    from .onnx_check import OnnxCheck
 
 EXAMPLES = 60
 """Programs for each property of a rule, if neither examples nor seconds is set."""
@@ -133,6 +139,8 @@ def check_rule(tested: BoundRule | PythonRule, **options: Unpack[RuleOptions]) -
     begin = monotonic()
     end = float("inf") if settings.seconds is None else begin + settings.seconds
     report = settings.report or RuleReport()
+    if is_about_onnx(rule):
+        return _checked_on_models(rule, rules, settings, report, end)
     judge = RuleJudge(rule, rules, settings.limit, report, tuple(settings.lowered_by))
     check = _Check(settings, operators, judge, end)
     if settings.replay is not None:
@@ -145,6 +153,29 @@ def check_rule(tested: BoundRule | PythonRule, **options: Unpack[RuleOptions]) -
     finally:
         judge.report.seconds += monotonic() - begin
     return judge.report
+
+
+def is_about_onnx(rule: BoundRule) -> bool:
+    """Whether a rule replaces operations of ONNX."""
+    return all(cls.name.partition(".")[0] == ONNX_LEVEL.name for cls in rule.roots)
+
+
+def _checked_on_models(
+    rule: BoundRule, rules: RuleSet, settings: RuleSettings, report: RuleReport, end: float
+) -> RuleReport:
+    """Test a rule about operations of ONNX on models of ONNX. Raises the errors of check_rule."""
+    begin = monotonic()
+    check = OnnxCheck(rule, rules, settings, report, end)
+    if settings.replay is not None:
+        check.replay(settings.replay)
+        return report
+    try:
+        with heap_frozen():
+            for each in settings.properties:
+                check.run(each, settings.count(EXAMPLES))
+    finally:
+        report.seconds += monotonic() - begin
+    return report
 
 
 @dataclass
