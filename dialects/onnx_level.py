@@ -18,7 +18,7 @@ NAME = "onnx"
 _HOME = "abele.dialects.onnx"
 
 
-@holds("as the version of the operator says that the model imports")
+@holds("operands and attributes are those of the version that the model imports")
 def of_its_version(op: Any, facts: ModuleFacts) -> None:
     """An operator has the operands and attributes of the version that its model imports."""
     check = getattr(op, "check_version", None)
@@ -26,16 +26,20 @@ def of_its_version(op: Any, facts: ModuleFacts) -> None:
         check()
 
 
-@holds("a value of a model: it has no layout, and is no memory")
-def of_models(op: Any, facts: ModuleFacts) -> None:
-    """A function of a model has one block, which ends with what it returns."""
+@holds("one block")
+def of_one_block(op: Any, facts: ModuleFacts) -> None:
+    """The graph of a model has one block, which ends with what it returns."""
     if op.name == "func.func" and len(op.body.blocks) != 1:
         raise VerifyException(f"{len(op.body.blocks)} blocks; need one")
 
 
 ONNX_LEVEL = Level(
     NAME,
-    (row("builtin.module"), row("func.func func.return", of_models), row(NAME, of_its_version)),
+    (
+        row("builtin.module func.return"),
+        row("func.func", of_one_block),
+        row(NAME, of_its_version),
+    ),
     meaning="What is computed, as a file of ONNX writes it: nothing of the file is lost.",
 )
 """Where a module is that holds a file of ONNX, above all levels."""

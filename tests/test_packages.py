@@ -73,7 +73,7 @@ OF_SEVERAL = {
     "passes/replicas": ("planted_replicas",),
     "tools": ("networks", "placed_functions", "several_chips"),
     "tools/commands": ("hostile_names", "odd_folders", "table_widths", "wrong_inputs"),
-    "tools/debug": ("overflow",),
+    "tools/debug": ("opt_onnx", "overflow"),
     "tools/driver/decoding": ("packed_decoder",),
     "tools/driver": (
         *("dropout_training", "kept_lengths", "recurrent_training", "second_front_end"),
@@ -83,6 +83,7 @@ OF_SEVERAL = {
     "tools/importers/caffe": ("layers", "networks"),
     "tools/importers/mxnet": ("operators",),
     "tools/importers/onnx": ("exports",),
+    "tools/importers/onnx_models": ("round_trip",),
     "tools/importers/pt2": ("both_forms", "live"),
     "tools/importers/stablehlo": ("both_forms", "programs"),
     "tools/testing/generators": ("blind_spots",),

@@ -23,7 +23,8 @@ from xdsl.irdl import AttrConstraint, IntConstraint, VerificationContext
 from ...ir.support.errors import InputError
 from ...ir.upstream import VerifyException
 from .attributes import BytesAttr, MessageAttr, RefAttr, TensorAttr, text_or_bytes
-from .messages import message_attribute, message_of, whole_message
+from .fields import whole_message
+from .messages import message_attribute, message_of
 from .tensors import Load, loaded_inline, tensor_attribute
 
 Texts = StringAttr | BytesAttr

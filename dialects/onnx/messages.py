@@ -10,8 +10,7 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any, TypeVar, cast
 
 import onnx
-from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -25,14 +24,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, TypeAttribute
 
 from ...ir.support.errors import InputError
-from ...ir.support.suggestions import suggestion
-from .attributes import BytesAttr, MessageAttr, TensorAttr, text_or_bytes
+from .attributes import MessageAttr, text_or_bytes
+from .fields import REALS, Field, whole_message
+from .fields import set_fields as set_plain_fields
 from .tensors import Load, loaded_inline, tensor_attribute, tensor_proto
 from .types import type_proto, value_type
 
 M = TypeVar("M", bound=Message)
-
-Field = FieldDescriptor
 
 
 def message_attribute(
@@ -64,7 +62,7 @@ def _value(field: Field, value: Any, load: Load) -> Attribute:
         return _SPECIAL.get(_kind_of(field), _plain)(value, load)
     if field.cpp_type == Field.CPPTYPE_STRING:
         return StringAttr(value) if field.type == Field.TYPE_STRING else text_or_bytes(value)
-    if field.cpp_type in (Field.CPPTYPE_FLOAT, Field.CPPTYPE_DOUBLE):
+    if field.cpp_type in REALS:
         return FloatAttr(value, f32 if field.cpp_type == Field.CPPTYPE_FLOAT else f64)
     return IntegerAttr(int(value), i64)
 
@@ -131,89 +129,15 @@ def message_of(attribute: Attribute, kind: type[M], what: str) -> M:
     return message
 
 
-def whole_message(attribute: MessageAttr, kind: type[M], what: str) -> M:
-    """The message that an attribute holds as bytes. Raises InputError for damaged bytes."""
-    if attribute.kind.data != kind.DESCRIPTOR.name:
-        raise InputError(f"{what}: a {attribute.kind.data}; need a {kind.DESCRIPTOR.name}")
-    try:
-        return kind.FromString(attribute.data_bytes)
-    except DecodeError:
-        raise InputError(f"{what}: damaged {kind.DESCRIPTOR.name}") from None
-
-
 def set_fields(
     message: Message, fields: DictionaryAttr, what: str, without: Container[str] = ()
 ) -> None:
-    """Set the fields of a message that a dictionary has.
+    """Set the fields of a message that a dictionary has, tensors and types among them.
 
     Raises InputError for a field that the message does not have, and for a value of a wrong kind.
 
     Args:
+        what: for messages.
         without: entries of the dictionary that are no fields.
     """
-    known = cast("Mapping[str, Field]", message.DESCRIPTOR.fields_by_name)
-    for name, value in fields.data.items():
-        if name in without:
-            continue
-        field = known.get(name)
-        if field is None:
-            raise InputError(
-                f"{what}: {message.DESCRIPTOR.name} has no field {name}{suggestion(name, known)}"
-            )
-        place = f"{what}: {name}"
-        if not field.is_repeated:
-            _set(message, field, value, place)
-            continue
-        if not isinstance(value, ArrayAttr):
-            raise InputError(f"{place}: {value}; need a list")
-        into: Any = getattr(message, name)
-        for each in cast("ArrayAttr[Attribute]", value).data:
-            if field.cpp_type == Field.CPPTYPE_MESSAGE:
-                into.add().CopyFrom(_inner(field, each, place))
-            else:
-                into.append(_scalar(field, each, place))
-
-
-def _set(message: Message, field: Field, value: Attribute, what: str) -> None:
-    if field.cpp_type == Field.CPPTYPE_MESSAGE:
-        getattr(message, field.name).CopyFrom(_inner(field, value, what))
-        return
-    try:
-        setattr(message, field.name, _scalar(field, value, what))
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{what}: {error}") from None
-
-
-def _inner(field: Field, value: Attribute, what: str) -> Message:
-    kind = cast("type[Message]", cast(Any, field).message_type._concrete_class)
-    return message_of(value, kind, what)
-
-
-def _scalar(field: Field, value: Attribute, what: str) -> Any:
-    need = "a whole number, as 1 : i64"
-    match value:
-        case StringAttr() if field.cpp_type == Field.CPPTYPE_STRING:
-            return value.data if field.type == Field.TYPE_STRING else value.data.encode()
-        case BytesAttr() if field.type == Field.TYPE_BYTES:
-            return value.data
-        case FloatAttr() if field.cpp_type in (Field.CPPTYPE_FLOAT, Field.CPPTYPE_DOUBLE):
-            return cast("FloatAttr[Any]", value).value.data
-        case IntegerAttr() if field.cpp_type not in (
-            *(Field.CPPTYPE_STRING, Field.CPPTYPE_FLOAT, Field.CPPTYPE_DOUBLE),
-        ):
-            return cast("IntegerAttr[Any]", value).value.data
-        case _:
-            if field.cpp_type == Field.CPPTYPE_STRING:
-                need = "a text"
-            elif field.cpp_type in (Field.CPPTYPE_FLOAT, Field.CPPTYPE_DOUBLE):
-                need = "a number, as 0.5 : f32"
-            raise InputError(f"{what}: {value}; need {need}")
-
-
-__all__ = [
-    "TensorAttr",
-    "message_attribute",
-    "message_of",
-    "set_fields",
-    "whole_message",
-]
+    set_plain_fields(message, fields, what, without, message_of)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
-from onnx.helper import tensor_dtype_to_np_dtype
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
 
@@ -18,6 +15,7 @@ from ...ir.blob import Blob
 from ...ir.support.errors import InputError
 from ..blob_attr import BlobAttr
 from .attributes import MessageAttr, TensorAttr, text_or_bytes
+from .fields import set_fields, whole_message
 from .types import code_of_dtype, element_of_code, tensor_of
 
 Load: TypeAlias = "Callable[[TensorProto], NDArray[Any] | None]"
@@ -116,9 +114,6 @@ def tensor_proto(attribute: Attribute, what: str, *, inline: bool = False) -> Te
         what: for messages.
         inline: put the elements of external data into the message too.
     """
-    # Of each other: fields of messages hold tensors, and a tensor is a message.
-    from .messages import set_fields, whole_message  # noqa: PLC0415
-
     if isinstance(attribute, MessageAttr):
         return whole_message(attribute, TensorProto, what)
     if not isinstance(attribute, TensorAttr):
@@ -181,16 +176,3 @@ _LISTED: dict[str, type[np.generic]] = {
 def tensor_type_of(proto: TensorProto) -> Attribute:
     """The type of a tensor."""
     return tensor_of(element_of_code(proto.data_type), tuple(map(int, proto.dims)))
-
-
-def tensor_bytes(proto: TensorProto) -> int:
-    """The bytes of a tensor's elements in a file."""
-    try:
-        dtype = np.dtype(tensor_dtype_to_np_dtype(proto.data_type))
-    except (KeyError, ValueError, TypeError):
-        return 0
-    size = prod(proto.dims)
-    return -(-size // 2) if proto.data_type in _PACKED else size * dtype.itemsize
-
-
-__all__ = ["Load", "loaded_inline", "onnx", "raw_bytes", "tensor_attribute", "tensor_proto"]

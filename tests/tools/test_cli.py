@@ -974,8 +974,9 @@ def test_opt_checks_where_it_writes(negate: Path):
     refused(negate.parent, "opt", negate, "-o", negate, says="both the input and -o")
 
 
-def test_opt_takes_text(small: Path):
-    refused(small.parent, "opt", small, says="opt takes .mlir")
+def test_opt_takes_text_and_files_of_onnx(small: Path):
+    other = small.rename(small.with_suffix(".pt2"))
+    refused(small.parent, "opt", other, says="opt takes .mlir and .onnx")
 
 
 def test_opt_refuses_a_program_that_makes_a_pass_fail(

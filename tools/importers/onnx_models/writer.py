@@ -33,8 +33,9 @@ from ....dialects.onnx import (
 )
 from ....dialects.onnx.attributes import MessageAttr
 from ....dialects.onnx.base import OUTPUTS, TRAINING, names_of_results, note_of_node, texts_of
+from ....dialects.onnx.fields import whole_message
 from ....dialects.onnx.kinds import KINDS, attribute_proto
-from ....dialects.onnx.messages import message_of, set_fields, whole_message
+from ....dialects.onnx.messages import message_of, set_fields
 from ....dialects.onnx.tensors import tensor_proto
 from ....dialects.onnx.types import UNKNOWN, agree, type_proto, value_type
 from ....ir.provenance import origin_names, place
@@ -151,6 +152,8 @@ class _Writer:
         fields = note if isinstance(note, DictionaryAttr) else DictionaryAttr({})
         where = f"{self.path}: {GRAPH}"
         set_fields(graph, fields, where, (STRAY,))
+        if note is None:
+            graph.name = ENTRY
         names = self._named(block, graph, outer)
         self._rows(block, graph, names)
         for i, value in enumerate(end.operands):
