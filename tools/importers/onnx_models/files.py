@@ -46,6 +46,7 @@ def write_onnx(module: ModuleOp, path: Path, source: Path | None = None) -> None
     original = _original(source)
     data = None if original is None or original[0] != model else original[1]
     if data is None:
+        _check_training(model, path)
         if original is None or _refusal(original[0], source) is None:
             _check(model, module, path)
         try:
@@ -70,6 +71,19 @@ def _original(source: Path | None) -> tuple[onnx.ModelProto, bytes] | None:
         return onnx.ModelProto.FromString(data), data
     except (OSError, DecodeError):
         return None
+
+
+def _check_training(model: onnx.ModelProto, path: Path) -> None:
+    """Raise InputError if the passes have removed a weight that the model says how to train."""
+    held = {each.name for each in (*model.graph.initializer, *model.graph.input)}
+    for info in model.training_info:
+        for binding in (*info.initialization_binding, *info.update_binding):
+            local = {each.name for each in info.algorithm.initializer}
+            if binding.key not in held | local:
+                raise InputError(
+                    f"{path}: the model's training information changes the weight {binding.key!r}, "
+                    "which the passes have removed; keep it, or remove the training information"
+                )
 
 
 def _check(model: onnx.ModelProto, module: ModuleOp, path: Path) -> None:

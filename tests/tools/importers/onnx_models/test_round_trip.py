@@ -103,6 +103,17 @@ def test_other_data_in_the_way_are_not_replaced(tmp_path: Path):
     assert (other / "w.bin").read_bytes() == b"mine"
 
 
+def test_a_weight_that_is_trained_may_not_be_removed(tmp_path: Path):
+    given = model([node("Relu", "x", "y")], {"x": [2]}, ["y"], {"w": np.ones(2, np.float32)})
+    given.training_info.add().update_binding.add(key="w", value="w2")
+    module = module_of(given, new_context(), "m.onnx")
+    for op in tuple(module.walk()):
+        if op.name == "onnx.initializer":
+            op.detach()
+    with pytest.raises(InputError, match="changes the weight 'w', which the passes have removed"):
+        write_onnx(module, tmp_path / "m.onnx")
+
+
 def test_an_opset_that_onnx_does_not_know_is_one_message():
     given = model([node("Relu", "x", "y")], {"x": [2]}, ["y"], opset=99)
     with pytest.raises(InputError, match=r"opset 99 of ai\.onnx; onnx .* install a newer onnx"):
