@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
+from ...backends.target import Target
 from ...dialects.levels import EXCHANGE, NN, level_of
 from ...ir.context import AbeleContext
 from ...ir.instruments.call_on_step import CallOnStep
@@ -211,12 +212,8 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
             request.shard,
         )
         bucket_blocks(program, context, machine.spelling())
-        pipeline = with_sparse_products(pipeline, program, machine.spelling())
         asked = asked_training(request.train, program)
-        if not request.passes and asked is None:
-            # The programs of a decoder share weights, whose form the one for one token decides.
-            rows = 0 if request.decoding is None else 1
-            pipeline = with_products(pipeline, program, machine.spelling(), rows)
+        pipeline = tailored(pipeline, request, program, machine)
         if asked is not None:
             make_train(asked, program, pipeline, context)
         make_parts(request.micro_batches, asked, program)
@@ -272,6 +269,17 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
     if not request.unbounded:
         _ = exe.addresses
     return exe
+
+
+def tailored(
+    pipeline: tuple[ModulePass, ...], request: Request, program: ReadProgram, machine: Target
+) -> tuple[ModulePass, ...]:
+    """The pipeline of a request, with the passes that its program needs besides."""
+    pipeline = with_sparse_products(pipeline, program, machine.spelling())
+    if not request.tailored or request.train is not None:
+        return pipeline
+    # The programs of a decoder share weights, whose form the one for one token decides.
+    return with_products(pipeline, program, machine, 0 if request.decoding is None else 1)
 
 
 def reading_of(request: Request, context: AbeleContext) -> Reading:
