@@ -179,7 +179,7 @@ def products(seed: int) -> Program:
     """Products of a few rows with weights of the same or of different sizes."""
     rng = np.random.default_rng(seed)
     rows, terms, size = int(rng.integers(1, 3)), int(rng.integers(1, 9)), int(rng.integers(1, 9))
-    others = rng.integers(1, 9, rng.integers(0, 3)).tolist()
+    others = rng.integers(1, 9, rng.integers(1, 3)).tolist()
     biases, turned, gemm, cast = (bool(flag) for flag in rng.integers(0, 2, 4))
     module = program(
         rows, terms, [size, size, *others], biases=biases, turned=turned, gemm=gemm, cast=cast
