@@ -23,6 +23,7 @@ from ....dialects.tile import VerticesOp
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
 from ....passes.pipelines import stages as stages_of
+from ....passes.plans.sparse_prices import read_sparse_prices
 from ...driver.dump.nodes import without_folders
 from ...driver.executable import MACHINE, Executable
 from ...driver.shown_text import shown
@@ -54,6 +55,7 @@ from .operations import (
     operation_table,
     plan_table,
     planned_operators,
+    sparse_table,
 )
 from .schema import SCHEMA
 from .tree import tree_table
@@ -124,6 +126,7 @@ def collect(
         "links": _link_table(steps, nodes, placed),
         "plans": plan_table(planned),
         "alternatives": alternative_table(planned),
+        "sparse_products": sparse_table(read_sparse_prices(module)),
     }
     highest = list(modules[exe.levels[0]].walk())
     tables["operations"] = operation_table(

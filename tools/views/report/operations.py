@@ -18,6 +18,7 @@ from ....passes.planner.choice import Choice
 from ....passes.planner.constrained import plan_program
 from ....passes.planner.serial import plans
 from ....passes.plans.fused import FusedGroups, operator_name
+from ....passes.plans.sparse_prices import SparsePrice
 from ...driver.keep_plans import KeptPlans
 from ...driver.shown_text import shown
 from ..planning.figures import OperatorPlan, figures, macs, split_text
@@ -65,6 +66,23 @@ def planned_operators(kept: KeptPlans, target: Target, nodes: Nodes) -> tuple[Pl
 def plan_table(planned: Sequence[Planned]) -> Table:
     """The plans."""
     return rows_table("plans", map(_plan_row, planned))
+
+
+def sparse_table(prices: Sequence[SparsePrice]) -> Table:
+    """The products that were looked at for zeros."""
+    names = "node", "matrix", "block", "held", "verdict"
+    return rows_table(
+        "sparse_products",
+        (
+            {name: getattr(each, name) for name in names}
+            | {"node": shown(each.node), "dense": _known(each.dense), "sparse": _known(each.sparse)}
+            for each in prices
+        ),
+    )
+
+
+def _known(cycles: float) -> float:
+    return cycles if np.isfinite(cycles) else np.nan
 
 
 def _plan_row(each: Planned) -> dict[str, Any]:
