@@ -17,6 +17,8 @@ from ....dialects.dtypes import numpy_dtype
 from ....ir.support.number_kinds import is_whole
 from ....ir.upstream import VerifyException
 from ..building import dtype_of
+from ..length_values import emitted_length
+from ..padding import length_along
 from .node import Importer, Node, Results
 from .packed_rows import rows_of_matrix
 from .window import explicit_pads
@@ -253,7 +255,7 @@ def _tensor_scatter(node: Node) -> Results:
         if mode == "linear":
             # Elements beyond the end of the cache have an index out of range, which is a fault.
             above = node.add(nn.GreaterEqualOp(first, node.constant(0, first)))
-            below = node.add(nn.LessOp(first, node.constant(size - length + 1, first)))
+            below = node.add(nn.LessOp(first, _first_beyond(node, axis, size, first)))
             fits = node.add(nn.LogicalAndOp(above, below))
             place = node.add(nn.SelectOp(fits, place, node.constant(size, place)))
     if mode == "circular":
@@ -262,6 +264,15 @@ def _tensor_scatter(node: Node) -> Results:
     samples = nn.shape_of(place)[0]
     along = [samples if i == 0 else length if i == axis else 1 for i in range(rank)]
     return node.add(nn.UpdateOp(node[1], node.reshape(place, along), node[0], "last", axis))
+
+
+def _first_beyond(node: Node, axis: int, size: int, like: SSAValue) -> SSAValue:
+    """The first place at which an update, operand 1, does not fit a cache any more."""
+    length = length_along(node, node[1], axis)
+    if isinstance(length, int):
+        return node.constant(size - length + 1, like)
+    own = node.cast(emitted_length(node, length), nn.element_of(like))
+    return node.add(nn.SubOp(node.constant(size + 1, like), own))
 
 
 def _max_unpool(node: Node) -> Results:
