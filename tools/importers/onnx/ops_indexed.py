@@ -287,9 +287,12 @@ def _max_unpool(node: Node) -> Results:
     lists = zip(shape[2:], window, stride, low, high, strict=True)
     image = (*shape[:2], *((n - 1) * s - lo - hi + k for n, k, s, lo, hi in lists))
     whole = tuple(node.array_integers(2, "output_shape")) if node.has(2) else image
-    if min(image) < 1 or len(whole) != len(image) or any(map(lt, whole, image)):
-        raise node.bad(f"output_shape {list(whole)}; need {list(image)} or more")
     count, size = prod(shape), prod(image)
+    least = 1 if count else 0
+    if min(image) < least or len(whole) != len(image) or any(map(lt, whole, image)):
+        raise node.bad(f"output_shape {list(whole)}; need {list(image)} or more")
+    if not count:
+        return node.add(nn.ExpandOp(node.constant(0, node[0]), whole))
     nothing = node.add(nn.ExpandOp(node.constant(0, node[0]), (size,)))
     indices = node.reshape(looked_up_at(node, 1, size), (count,))
     updates = node.reshape(node[0], (count,))
