@@ -18,7 +18,7 @@ TOOLS = (
 """The rooms of tools, from the top down."""
 
 TESTING = (
-    *("hostile", "mutation", "onnx_graphs", "rules"),
+    *("hostile", "onnx_tools", "mutation", "onnx_graphs", "rules"),
     *("search", "oracle", "generators", "limits"),
 )
 """The rooms of tools/testing, from the top down."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ...ir.rules import RuleSet
     from ...ir.rules.bound_rule import BoundRule
     from .generators.build import Operators
+    from .onnx_tools.campaign import ToolReport
     from .rules.settings import Property, RuleReport
     from .search.report import Report
 
@@ -142,12 +143,12 @@ def _checker(
 
 def _without_our_frames(function: Callable[..., T], *given: Any, **keywords: Any) -> T:
     """Call a check, and raise its error at the test's line, without stack frames of the kit."""
-    from .search.failures import AtFault, Miscompiled, Untested  # noqa: PLC0415
+    from .search.failures import AtFault, Miscompiled, ToolFailed, Untested  # noqa: PLC0415
 
     __tracebackhide__ = True
     try:
         return function(*given, **keywords)
-    except (AtFault, Miscompiled, Untested) as failure:
+    except (AtFault, Miscompiled, ToolFailed, Untested) as failure:
         found = failure
     # The cause keeps its frames: they are the user's own code.
     raise found.with_traceback(None) from found.__cause__
@@ -183,6 +184,22 @@ def check_rules(request: pytest.FixtureRequest) -> Callable[..., RuleReport]:
     from . import rules  # noqa: PLC0415
 
     return _checker(request, rules.check_rules, rules.RuleReport)
+
+
+@pytest.fixture
+def check_onnx_transform(request: pytest.FixtureRequest) -> Callable[..., ToolReport]:
+    """abele.tools.testing.check_onnx_transform, with the budget of the command line."""
+    from .onnx_tools import campaign, check  # noqa: PLC0415
+
+    return _checker(request, check.check_onnx_transform, campaign.ToolReport)
+
+
+@pytest.fixture
+def check_onnx_runner(request: pytest.FixtureRequest) -> Callable[..., ToolReport]:
+    """abele.tools.testing.check_onnx_runner, with the budget of the command line."""
+    from .onnx_tools import campaign, check  # noqa: PLC0415
+
+    return _checker(request, check.check_onnx_runner, campaign.ToolReport)
 
 
 # Files of rules
