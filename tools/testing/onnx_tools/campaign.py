@@ -96,6 +96,11 @@ class Campaign:
 
     def __post_init__(self) -> None:
         tool = self.tool
+        unknown = sorted(set(self.operators or ()) - set(_every_operator()))
+        if unknown:
+            raise InputError(
+                f"operator {unknown[0]!r}: no models are made of it; need names such as Conv"
+            )
         self.process = ToolProcess(
             tool.adapter, tool.option, self.limits, self.python, tool.function, tool.made
         )
@@ -183,8 +188,6 @@ class Campaign:
         names = sorted(self.operators) if self.operators is not None else _every_operator()
         if not self.tool.contributed:
             names = [name for name in names if name not in CONTRIBUTED]
-        if not names:
-            raise InputError("no operator to make models of; need names such as Conv")
         if random.random() < FEW_OPERATORS:
             return random.sample(names, min(len(names), random.randint(3, 10)))
         return names

@@ -98,8 +98,9 @@ def _integer_overflow(node: OpenNode) -> bool:
     result = node.results[0]
     if result is None or result.dtype.kind not in "iu":
         return False
-    sizes = [max(abs(int(a.min())), abs(int(a.max()))) for a in node.given if a.size]
-    if not sizes or any(a.dtype.kind not in "iub" for a in node.given):
+    whole = [a for a in node.given if a.dtype.kind in "iub" and a.size]
+    sizes = [max(abs(int(a.min())), abs(int(a.max()))) for a in whole]
+    if not sizes:
         return False
     terms = max(a.size for a in node.given)
     name = node.node.op_type

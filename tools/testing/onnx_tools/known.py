@@ -101,6 +101,8 @@ def tool_of(text: str, python: str | None = None) -> Tool:
         python: the interpreter that runs the tool, whose packages are not looked at; abele's own if
             None.
     """
+    if python is not None and which(python) is None:
+        raise InputError(f"--tool-python {python}: there is no such command")
     name, _, option = text.partition(":")
     if name in KNOWN:
         return _with_option(_installed(KNOWN[name], python), option)
