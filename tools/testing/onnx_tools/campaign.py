@@ -234,6 +234,7 @@ class Campaign:
 
         small = smallest(graph, fails_in_time, self.reduce_seconds)
         small = simplest(small, fails, max(end - monotonic(), self.reduce_seconds / 2))
+        small = judge.shown_to_tool(small)
         found = judge.failing(small, found) or found
         blamed = culprit(judge, small, found)
         operators = tuple(sorted({node.op_type for node in every_node(small.proto.graph)}))

@@ -260,6 +260,13 @@ FREEDOMS: tuple[Freedom, ...] = (
         quote="Behavior is undefined if an axis is repeated",
     ),
     Freedom(
+        ("Dropout",),
+        lambda node: len(node.node.output) > 1 and bool(node.node.output[1]),
+        "the mask of a dropout that drops nothing",
+        silent="(?i)mask.{0,60}all (true|ones)",
+        before=12,
+    ),
+    Freedom(
         ("Bernoulli",),
         _always,
         "random numbers",

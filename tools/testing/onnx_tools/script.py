@@ -49,7 +49,7 @@ def results(model, inputs):
     declared = [(v.name, v.type.tensor_type.elem_type) for v in model.graph.output]
     after = transform(model, OPTION, WITHOUT)
     print("The transformed model:")
-    print(onnx.printer.to_text(after))
+    print(onnx.printer.to_text(after.graph))
     onnx.checker.check_model(after, full_check=True)
     found = [(v.name, v.type.tensor_type.elem_type) for v in after.graph.output]
     if found != declared:

@@ -21,8 +21,8 @@ def parts(model: onnx.ModelProto, option: str) -> list[str]:
     tool: Any = import_module("onnxoptimizer")
     every = option == "all"
     names = tool.get_available_passes() if every else tool.get_fuse_and_elimination_passes()
-    # These passes split a model in two on purpose.
-    return [each for each in names if not each.startswith("split_")]
+    # These passes split a model in two, or rename its inputs and outputs, on purpose.
+    return [each for each in names if not each.startswith(("split_", "rename_input_output"))]
 
 
 def transform(model: onnx.ModelProto, option: str, without: Sequence[str] = ()) -> onnx.ModelProto:
