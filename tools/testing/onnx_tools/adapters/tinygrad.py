@@ -8,6 +8,7 @@ from importlib import import_module
 from importlib.metadata import version as installed
 from typing import Any
 
+import numpy as np
 import onnx
 
 
@@ -33,4 +34,9 @@ def run(
     data = tinygrad.Tensor(io.BytesIO(model.SerializeToString()).getvalue(), device="PYTHON")
     runner = reader.OnnxRunner(data)
     results = runner({name: tinygrad.Tensor(array) for name, array in inputs.items()})
-    return {name: each.numpy() for name, each in results.items()}
+    return {name: _array(each) for name, each in results.items()}
+
+
+def _array(value: Any) -> Any:
+    """An output as an array. A shape or a constant is a number or a list of Python's."""
+    return value.numpy() if hasattr(value, "numpy") else np.asarray(value)
