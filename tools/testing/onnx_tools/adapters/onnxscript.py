@@ -54,13 +54,15 @@ def _without(model: onnx.ModelProto, kept: Sequence[Any], without: Sequence[str]
     folding: Any = import_module("onnxscript.optimizer._constant_folding")
     classes = [getattr(common, name) for name in PASSES if name in without]
     classes += [folding.FoldConstantsPass] if FOLDING in without else []
+    # The pass of the rules accepts no empty list of them.
+    classes += [] if kept else [rewriter.RewritePass]
     calls, rules = [each.call for each in classes], rewriter._DEFAULT_REWRITE_RULES
 
     def nothing(self: Any, model: Any) -> Any:
         return ir.passes.PassResult(model, modified=False)
 
     try:
-        rewriter._DEFAULT_REWRITE_RULES = tuple(kept)
+        rewriter._DEFAULT_REWRITE_RULES = tuple(kept) or rules
         for each in classes:
             each.call = nothing
         return optimizer.optimize(model)
