@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ..ir.geometry.tile_pairs import partners_alike
 from ..ir.legality import Constraint, Kind, ModuleFacts, holds, names
 from ..ir.support.deferred import deferred
 from ..ir.support.suggestions import suggestion
@@ -20,6 +21,7 @@ from . import nn, partition
 from .abele import LayoutAttr
 from .control import ITERATION_NUMBER, RepeatOp, run_around
 from .home import HOME, REMOTE, is_remote, verify_numbers
+from .message_order import WIDTHS
 from .partition import PartitionTensor, verify_moves, verify_result_types
 from .placement import CHIPS, placement_of
 from .source_types import is_complex, part_type
@@ -210,6 +212,27 @@ def _check_owners(op: CopyOp, sources: Variables, made: Variables) -> None:
             raise VerifyException(f"blocks of @{each.symbol} overlap: elements have no one owner")
 
 
+def _check_order(op: CopyOp, sources: Variables, made: Variables) -> None:
+    order = op.message_order
+    if order is None:
+        return
+    try:
+        order.check_parts(made[0].placed.parts, [each.placed.parts for each in sources])
+    except ValueError as error:
+        raise VerifyException(str(error)) from None
+
+
+def _check_width(op: CopyOp, sources: Variables, made: Variables) -> None:
+    written = made[0].placed
+    if op.lane_bits == WIDTHS[0] or partners_alike(written).all():
+        return
+    tile = int(written.tiles.of(np.flatnonzero(~partners_alike(written)))[0])
+    raise VerifyException(
+        f"width {op.lane_bits}, but tile {tile ^ 1} does not receive what tile {tile} does: both "
+        f"tiles of a pair must hold the same block of @{made[0].symbol}; remove the width"
+    )
+
+
 _USES: dict[type[Operation], dict[str, Callable[[Any, Variables, Variables], None]]] = {
     VerticesOp: {
         "element types that the body gives": _check_results,
@@ -220,6 +243,10 @@ _USES: dict[type[Operation], dict[str, Callable[[Any, Variables, Variables], Non
         "chips that read their own entries hold the whole tensor each": _check_own,
         "one element type": _check_elements,
         "each element that it reads has one owner": _check_owners,
+        "keys of its `order` name parts of the two grids, which are those that the order is for": (
+            _check_order
+        ),
+        "with `width` 64, both tiles of each pair receive the same block": _check_width,
     },
 }
 """What holds between an operation and the variables that it reads and writes."""

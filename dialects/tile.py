@@ -15,13 +15,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import (
+    I64,
     ArrayAttr,
+    IntegerAttr,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
     TensorType,
     UnitAttr,
     i1,
+    i64,
 )
 from xdsl.ir import Block, Dialect, Operation, Region
 from xdsl.irdl import (
@@ -44,6 +47,7 @@ from ..ir.xdsl.verified_by_form import verified_by_form
 from .abele import BodyAttr, ChipGroupsAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
 from .blob_attr import BlobAttr
 from .dtypes import numpy_dtype
+from .message_order import LONGEST_MESSAGE, WIDTHS, MessageOrder, MessageOrderAttr
 from .partition import access_layout, verify_cut
 from .structured import Structure
 from .variable import Variable, references, symbols
@@ -96,6 +100,12 @@ class CopyOp(IRDLOperation):
         own: the entries of the leading axis of what is read are equal, and the variable that is
             written is held by as many chips. Each chip reads the entry of its own number. The move
             takes the first entry, which is the same.
+        order: the order in which messages leave their tiles; by the parts of the source where it is
+            absent.
+        chunk: the words after which a message ends and the next one begins; as many as a message
+            can have where it is absent.
+        width: the bits that a receiving tile takes at once, 32 where it is absent. With 64, both
+            tiles of each pair receive the same words.
     """
 
     name = "tile.copy"
@@ -103,7 +113,13 @@ class CopyOp(IRDLOperation):
     writes = prop_def(SymbolRefAttr)
     moves = opt_prop_def(ArrayAttr[SpaceAttr])
     own = opt_prop_def(UnitAttr)
-    assembly_format = "$reads `->` $writes (`moves` $moves^)? (`own` $own^)? attr-dict"
+    order = opt_prop_def(MessageOrderAttr)
+    chunk = opt_prop_def(IntegerAttr[I64])
+    width = opt_prop_def(IntegerAttr[I64])
+    assembly_format = (
+        "$reads `->` $writes (`moves` $moves^)? (`own` $own^)? (`order` $order^)? "
+        "(`chunk` $chunk^)? (`width` $width^)? attr-dict"
+    )
 
     def __init__(
         self,
@@ -112,6 +128,9 @@ class CopyOp(IRDLOperation):
         moves: Sequence[Space] | None = None,
         *,
         own: bool = False,
+        order: MessageOrder | None = None,
+        chunk: int | None = None,
+        width: int | None = None,
     ):
         super().__init__(
             properties={
@@ -119,6 +138,9 @@ class CopyOp(IRDLOperation):
                 "writes": SymbolRefAttr(writes),
                 "moves": None if moves is None else ArrayAttr(map(SpaceAttr, moves)),
                 "own": UnitAttr() if own else None,
+                "order": None if order is None else MessageOrderAttr(order),
+                "chunk": None if chunk is None else IntegerAttr(chunk, i64),
+                "width": None if width is None else IntegerAttr(width, i64),
             }
         )
 
@@ -141,6 +163,21 @@ class CopyOp(IRDLOperation):
     def spaces(self) -> tuple[Space, ...] | None:
         """One move per source; None if the only source is copied as it is."""
         return None if self.moves is None else tuple(m.data for m in self.moves)
+
+    @property
+    def message_order(self) -> MessageOrder | None:
+        """The order in which messages leave; None by the parts of the source."""
+        return None if self.order is None else self.order.data
+
+    @property
+    def message_words(self) -> int:
+        """The most words of a message."""
+        return LONGEST_MESSAGE if self.chunk is None else self.chunk.value.data
+
+    @property
+    def lane_bits(self) -> int:
+        """The bits that a receiving tile takes at once: 32 or 64."""
+        return WIDTHS[0] if self.width is None else self.width.value.data
 
     def routes(self, written: Layout) -> tuple[Layout, tuple[Space, ...] | None]:
         """The layout that the copy fills, and the moves that say from where.
@@ -167,6 +204,13 @@ class CopyOp(IRDLOperation):
         """Check what can be seen without other operations."""
         if self.destination in self.sources:
             raise VerifyException(f"copy of @{self.destination} onto itself")
+        if not 1 <= self.message_words <= LONGEST_MESSAGE:
+            raise VerifyException(
+                f"chunk {self.message_words}; need 1 to {LONGEST_MESSAGE} words, which is as long "
+                "as a message can be"
+            )
+        if self.lane_bits not in WIDTHS:
+            raise VerifyException(f"width {self.lane_bits}; need {' or '.join(map(str, WIDTHS))}")
         if self.own is None:
             return
         (space,) = self.spaces if self.spaces and len(self.spaces) == 1 else (None,)

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, TypeAttribute
 
+from .aliases import Aliased
 from .blob import Blob, BlobStore
 from .context import AbeleContext
 from .dense_text import dense_elements
@@ -211,6 +212,8 @@ def _blobs_in(attribute: Attribute, seen: set[int]) -> Iterator[Blob]:
         data = cast(Data[object], attribute).data
         if isinstance(data, Blob):
             yield data
+        elif isinstance(attribute, Aliased):
+            yield from attribute.blobs
     for part in inner:
         yield from _blobs_in(part, seen)
 

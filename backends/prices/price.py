@@ -24,7 +24,8 @@ from ...dialects.tile import (
 from ...dialects.variable import Variable
 from ...ir.geometry.fragments import fragments
 from ...ir.geometry.layout import Layout
-from ...ir.geometry.overlap import Overlap, overlap, parts_of_cells, sent_elements
+from ...ir.geometry.overlap import Overlap, overlap, sent_elements
+from ...ir.geometry.tile_pairs import partners_alike
 from ...ir.provenance import line_of, origin, place
 from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
@@ -654,7 +655,7 @@ def bus_bytes(layout: Layout, received: Integers, target: Target) -> Integers:
     if alike is False:
         return received
     shared = np.ceil(received / target.exchange.pair_factor).astype(np.int64)
-    return shared if alike else np.where(_shares_bus(layout), shared, received)
+    return shared if alike else np.where(partners_alike(layout), shared, received)
 
 
 def first_shares_bus(layout: Layout) -> bool:
@@ -677,15 +678,6 @@ def _shares_bus_alike(layout: Layout) -> bool | None:
         return False
     numbers = layout.first_tile, layout.apart, layout.parts[last] // layout.grid[last].chips
     return None if any(n % 2 for n in numbers) else True
-
-
-@kept_tables(len, entries=4096)
-def _shares_bus(layout: Layout) -> NDArray[np.bool_]:
-    """Whether the other tile of each cell's pair holds the same block: (cells,)."""
-    own = tuple(d for d in layout.split_dims if d not in layout.replica_dims)
-    block = parts_of_cells(layout.parts, own)
-    partner = layout.tiles.cells_on(layout.tiles.of(np.arange(layout.cells)) ^ 1)
-    return (partner >= 0) & (block[np.maximum(partner, 0)] == block)
 
 
 @kept_tables(len, entries=4096)
