@@ -36,8 +36,8 @@ from .constraints import (
     variable,
 )
 from .onnx_level import ONNX_LEVEL
+from .steps import Copy, Remote, Vertices
 from .structured import Composite
-from .tile import CopyOp, RemoteOp, VerticesOp
 
 DIALECTS: dict[str, str] = {
     "abele": "abele.dialects.abele:Abele",
@@ -186,17 +186,34 @@ _ON_VARIABLES = (
 """What holds of functions and control flow where operations work on variables: only truth values
 are values."""
 
-_VARIABLES = (
-    row("tile.copy tile.vertices", uses_variables, changes_variables),
-    row("tile.copy", *uses(CopyOp)),
-    row("tile.vertices", *uses(VerticesOp)),
-    row("tile.input tile.load", variable("writes"), changes_variables, tensor_outside),
-    row("tile.output tile.store", variable("reads"), tensor_outside),
-    row("tile.load tile.store", names("remote", "tile.remote", RemoteOp), tensor_of_remote),
-    row("tile.read", variable("variable"), single_truth),
-    row("control.repeat", variable("turn"), number_temporary),
-)
-"""What holds between operations and the variables that they name."""
+
+def _variables(dialect: str, copy: str, vertices: str) -> tuple[Row, ...]:
+    """What holds between operations and the variables that they name.
+
+    Args:
+        dialect: tile or exchange.
+        copy, vertices: what the dialect calls its copies and computations.
+    """
+
+    def each(*ops: str) -> str:
+        return " ".join(f"{dialect}.{op}" for op in ops)
+
+    return (
+        row(each(copy, vertices), uses_variables, changes_variables),
+        row(each(copy), *uses(Copy)),
+        row(each(vertices), *uses(Vertices)),
+        row(each("input", "load"), variable("writes"), changes_variables, tensor_outside),
+        row(each("output", "store"), variable("reads"), tensor_outside),
+        row(each("load", "store"), names("remote", "remote state", Remote), tensor_of_remote),
+        row(each("read"), variable("variable"), single_truth),
+    )
+
+
+_TILE_VARIABLES = _variables("tile", "copy", "vertices")
+
+_EXCHANGE_VARIABLES = _variables("exchange", "move", "compute")
+
+_TURNS = row("control.repeat", variable("turn"), number_temporary)
 
 _NN_ROWS = (*_functions("nn.state"), *_on_values(TENSOR), _NN_STATES)
 """What holds on nn, besides which of its own operations are legal."""
@@ -228,7 +245,8 @@ TILE = Level(
         row("tile"),
         *_functions("tile.variable", "tile.remote"),
         *_ON_VARIABLES,
-        *_VARIABLES,
+        *_TILE_VARIABLES,
+        _TURNS,
         row("tile.vertices", inside("tile.compute_set", "tile.superstep")),
         row("tile.sync", inside("tile.superstep")),
         row(
@@ -244,13 +262,15 @@ TILE = Level(
 EXCHANGE = Level(
     "exchange",
     (
-        row("exchange tile.superstep tile.read"),
-        *_functions("exchange.variable", "tile.remote"),
+        row("exchange"),
+        *_functions("exchange.variable", "exchange.remote"),
         *_ON_VARIABLES,
-        *_VARIABLES,
+        *_EXCHANGE_VARIABLES,
+        _TURNS,
         row(
-            "tile.sync tile.input tile.load tile.copy tile.output tile.store tile.vertices",
-            inside("tile.superstep", why="variables have addresses"),
+            "exchange.sync exchange.input exchange.load exchange.move exchange.output "
+            "exchange.store exchange.compute",
+            inside("exchange.superstep"),
             without("superstep", "the superstep around it"),
         ),
     ),
@@ -295,7 +315,11 @@ NN_CORE = Level(
 )
 """The part of nn that remains after composites are decomposed. It is no level of its own."""
 
-MIXED = Level("mixed", (_NN_STATES, _PARTITION_STATES, *_VARIABLES), open=True)
+MIXED = Level(
+    "mixed",
+    (_NN_STATES, _PARTITION_STATES, *_TILE_VARIABLES, *_EXCHANGE_VARIABLES, _TURNS),
+    open=True,
+)
 """What holds of every module, also of one that passes have lowered in part. It is no level."""
 
 

@@ -11,16 +11,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects import exchange
-from ...dialects.tile import (
-    Arrival,
-    CopyOp,
-    Departure,
-    LoadOp,
-    StoreOp,
-    SuperstepOp,
-    SyncOp,
-    VerticesOp,
-)
+from ...dialects.steps import Arrival, Copy, Departure, Load, Store, Superstep, Sync, Vertices
 from ...dialects.variable import Variable
 from ...ir.geometry.fragments import fragments
 from ...ir.geometry.layout import Layout
@@ -198,9 +189,9 @@ class ProgramPrice:
         return totals(self.supersteps).cycles
 
 
-def _is_remote(step: SuperstepOp) -> bool:
+def _is_remote(step: Superstep) -> bool:
     """Whether a superstep loads from remote memory or stores to it."""
-    return any(isinstance(op, LoadOp | StoreOp) for op in step.body.block.ops)
+    return any(isinstance(op, Load | Store) for op in step.body.block.ops)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +202,7 @@ class StepPrice:
         taken: how often the critical path goes through each zone in it, (zones,).
     """
 
-    step: SuperstepOp
+    step: Superstep
     price: SuperstepPrice
     advance: Advance
     taken: Integers
@@ -240,7 +231,7 @@ def step_prices(module: ModuleOp, target: Target) -> Iterable[StepPrice]:
     """One execution of each superstep, in the order of the text."""
     variables, free = variables_of(module), words_only(module)
     for op in module.walk():
-        if isinstance(op, SuperstepOp):
+        if isinstance(op, Superstep):
             charge = charge_superstep(op, variables, target, free)
             yield charged_price(op, charge, target, free)
 
@@ -287,7 +278,7 @@ def run_price(module: ModuleOp, found: Sequence[StepPrice], target: Target) -> P
 
 
 def _busy(
-    found: Sequence[StepPrice], times: Mapping[SuperstepOp, int], zones: int
+    found: Sequence[StepPrice], times: Mapping[Superstep, int], zones: int
 ) -> list[PhaseCycles]:
     """The cycles in which each zone is busy in a run."""
     if not found:
@@ -335,7 +326,7 @@ def variables_of(module: ModuleOp) -> dict[str, Variable]:
     return {op.symbol: op for op in module.body.block.ops if isinstance(op, Variable)}
 
 
-def operands_of(op: VerticesOp | CopyOp, variables: Mapping[str, Variable]) -> list[Variable]:
+def operands_of(op: Vertices | Copy, variables: Mapping[str, Variable]) -> list[Variable]:
     """The variables that an operation reads and, last, those that it writes.
 
     Raises InputError for a variable that does not exist.
@@ -362,7 +353,7 @@ def moved_variable(op: Arrival | Departure, variables: Mapping[str, Variable]) -
 
 
 def charge_superstep(
-    step: SuperstepOp,
+    step: Superstep,
     variables: Mapping[str, Variable],
     target: Target,
     free: Container[Operation] = (),
@@ -375,13 +366,13 @@ def charge_superstep(
     """
     charge = no_charge(max(target.tiles, last_tile(step, variables)))
     for op in step.body.block.ops:
-        if isinstance(op, CopyOp | VerticesOp | LoadOp | StoreOp):
+        if isinstance(op, Copy | Vertices | Load | Store):
             charge_operation(op, variables, target, charge, free)
     return charge
 
 
 def charge_operation(
-    op: CopyOp | VerticesOp | LoadOp | StoreOp,
+    op: Copy | Vertices | Load | Store,
     variables: Mapping[str, Variable],
     target: Target,
     charge: Charge,
@@ -394,16 +385,16 @@ def charge_operation(
     """
     if op in free:
         return
-    if isinstance(op, CopyOp):
+    if isinstance(op, Copy):
         charge_copy(op, variables, target, charge)
-    elif isinstance(op, LoadOp | StoreOp):
+    elif isinstance(op, Load | Store):
         charge_remote(op, variables, target, charge)
     else:
         charge_vertices(op, variables, target, charge)
 
 
 def charged_price(
-    step: SuperstepOp,
+    step: Superstep,
     charge: Charge,
     target: Target,
     free: Container[Operation] = (),
@@ -414,7 +405,7 @@ def charged_price(
         charge: of all its operations.
         free: operations that cost nothing. A superstep of these alone costs no sync either.
     """
-    ops = [op for op in step.body.block.ops if not isinstance(op, SyncOp)]
+    ops = [op for op in step.body.block.ops if not isinstance(op, Sync)]
     is_free = bool(ops) and all(op in free for op in ops)
     zones = zones_of(target, len(charge.compute))
     advance = _advance(step, charge, target, zones)
@@ -445,7 +436,7 @@ def charged_price(
     )
 
 
-def _advance(step: SuperstepOp, charge: Charge, target: Target, zones: Zones) -> Advance:
+def _advance(step: Superstep, charge: Charge, target: Target, zones: Zones) -> Advance:
     """What one execution of a superstep does to the clocks.
 
     A zone takes part if it does anything, or meets others. If none does, all take part.
@@ -500,26 +491,26 @@ def charged_exchange(charge: Charge, target: Target) -> Integers:
     return cost.exchange_cycles(charge.traffic, target) + cost.remote_cycles(charge.remote, target)
 
 
-def sync_of(step: SuperstepOp) -> SyncOp:
+def sync_of(step: Superstep) -> Sync:
     """The sync that a superstep begins with."""
     sync = step.body.block.first_op
-    assert isinstance(sync, SyncOp)
+    assert isinstance(sync, Sync)
     return sync
 
 
-def last_tile(step: SuperstepOp, variables: Mapping[str, Variable]) -> int:
+def last_tile(step: Superstep, variables: Mapping[str, Variable]) -> int:
     """The tile behind the last one that a superstep uses."""
     last = 0
     for op in step.body.block.ops:
-        if isinstance(op, CopyOp | VerticesOp):
+        if isinstance(op, Copy | Vertices):
             used = operands_of(op, variables)
             last = max(last, *(v.placed.tiles.end for v in used))
-        if isinstance(op, VerticesOp):
+        if isinstance(op, Vertices):
             last = max(last, op.plan.data.tiles.end)
     return last
 
 
-def copy_overlaps(op: CopyOp, variables: Mapping[str, Variable]) -> list[Overlap]:
+def copy_overlaps(op: Copy, variables: Mapping[str, Variable]) -> list[Overlap]:
     """For each source of a copy, the overlap of its blocks with those that the copy fills."""
     *sources, destination = operands_of(op, variables)
     filled, moves = op.routes(destination.placed)
@@ -558,7 +549,7 @@ def no_charge(tiles: int) -> Charge:
     return Charge(Traffic.none(tiles), *(np.zeros(tiles, np.int64) for _ in range(3)))
 
 
-def updates_in_place(op: VerticesOp, variables: Mapping[str, Variable]) -> bool:
+def updates_in_place(op: Vertices, variables: Mapping[str, Variable]) -> bool:
     """Whether updates are written over the operand that they begin with: in its variable, or in one
     of the same address."""
     structure = op.structure()
@@ -573,7 +564,7 @@ def updates_in_place(op: VerticesOp, variables: Mapping[str, Variable]) -> bool:
 
 
 def charge_vertices(
-    op: VerticesOp, variables: Mapping[str, Variable], target: Target, charge: Charge
+    op: Vertices, variables: Mapping[str, Variable], target: Target, charge: Charge
 ) -> None:
     """Add the cycles that each tile computes for a compute set.
 
@@ -599,7 +590,7 @@ def charge_vertices(
 
 
 def charge_remote(
-    op: LoadOp | StoreOp, variables: Mapping[str, Variable], target: Target, charge: Charge
+    op: Load | Store, variables: Mapping[str, Variable], target: Target, charge: Charge
 ) -> None:
     """Add the bytes that each zone moves from remote memory or to it.
 
@@ -618,7 +609,7 @@ def charge_remote(
 
 
 def charge_copy(
-    op: CopyOp, variables: Mapping[str, Variable], target: Target, charge: Charge
+    op: Copy, variables: Mapping[str, Variable], target: Target, charge: Charge
 ) -> None:
     """Add what each tile receives and sends, and its cycles for copies and padding."""
     destination = variables[op.destination]

@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
 
 from abele.backends.executable import save
-from abele.dialects import tile
 from abele.dialects.exchange import VariableOp
+from abele.dialects.steps import Input, Output
 from abele.ir.support.whole_folder import MANIFEST
 from abele.ir.text import write_module
 from abele.tools import Session, cli, compile_model
@@ -1229,7 +1229,7 @@ def test_both_commands_are_installed():
 
 
 def without_input(module: ModuleOp) -> None:
-    (step,) = (op.parent_op() for op in module.walk() if isinstance(op, tile.InputOp))
+    (step,) = (op.parent_op() for op in module.walk() if isinstance(op, Input))
     Rewriter.erase_op(step)
 
 
@@ -1239,7 +1239,7 @@ def two_states_overlap(module: ModuleOp) -> None:
 
 
 def result_on_a_state(module: ModuleOp) -> None:
-    (output,) = (op for op in module.walk() if isinstance(op, tile.OutputOp))
+    (output,) = (op for op in module.walk() if isinstance(op, Output))
     variables = {v.symbol: v for v in module.ops if isinstance(v, VariableOp)}
     held = next(v for v in variables.values() if v.initial is not None)
     variables[output.reads.string_value()].address = held.address

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from ....backends.target import Target
 from ....dialects.abele import PlanAttr
-from ....dialects.tile import VerticesOp
+from ....dialects.steps import Vertices
 from ....ir.provenance import origin
 from ....passes.planner.choice import Choice
 from ....passes.planner.constrained import plan_program
@@ -113,7 +113,7 @@ def operation_table(
     supersteps: Table,
     variables: Table,
     planned: Sequence[Planned],
-    vertex_plans: Mapping[int, VerticesOp],
+    vertex_plans: Mapping[int, Vertices],
     kinds: Mapping[int, str],
     made: Mapping[int, Mapping[str, str]],
 ) -> Table:
@@ -193,7 +193,7 @@ def alternative_table(planned: Sequence[Planned]) -> Table:
     return rows_table("alternatives", rows)
 
 
-def _chosen(best: Planned | None, vertices: VerticesOp | None, cycles: float) -> dict[str, Any]:
+def _chosen(best: Planned | None, vertices: Vertices | None, cycles: float) -> dict[str, Any]:
     """The columns about the plan of an operation."""
     row: dict[str, Any] = {
         "utilisation": np.nan,
