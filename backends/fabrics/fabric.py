@@ -65,6 +65,14 @@ class Fabric:
         1, ASSUMED, f"work of a receive where the write pointer moves; {_CONTROL}", (0, 1e6)
     )
 
+    phase_cycles: int = fact(
+        250,
+        ASSUMED,
+        "cycles of a superstep beside those of its timetable; published for the C600 alone, "
+        "ipu-stack EXCHANGE_SLACK",
+        (0, 1e7),
+    )
+
     # What a subclass may say.
 
     @property
@@ -79,6 +87,17 @@ class Fabric:
         one looks at the ports alone.
         """
         return self.least_cycles(traffic.arriving, traffic.sent, traffic.control)
+
+    def latency(self, source: Integers, destination: Integers) -> Integers:
+        """Cycles from the moment a tile sends a word to that at which its receiver hears it.
+
+        Each tile counts from its own release by the sync, so a number may be negative. 0 for a
+        fabric whose distances nobody measured.
+
+        Args:
+            source, destination: tiles, (pairs,).
+        """
+        return np.zeros(len(np.broadcast_arrays(source, destination)[0]), np.int64)
 
     def meeting_cycles(self, zone: str) -> int:
         """Cycles until the tiles of a sync zone have met.
