@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...dialects.message_order import LONGEST_MESSAGE
 from ...ir.support.arrays import Integers
 from ..fabrics.fabric import Fabric
 from ..faults import MachineFault
-from .moves import MOST_WORDS
 from .timetable import Timetable
 
 
@@ -36,11 +36,11 @@ def _name(table: Timetable, message: int) -> str:
 def _too_long(table: Timetable, fabric: Fabric) -> str:
     del fabric
     words = table.messages.words
-    wrong = np.flatnonzero((words < 1) | (words > MOST_WORDS))
+    wrong = np.flatnonzero((words < 1) | (words > LONGEST_MESSAGE))
     if not len(wrong):
         return ""
     first = int(wrong[0])
-    return f"{_name(table, first)}: {words[first]} words; need 1 to {MOST_WORDS}"
+    return f"{_name(table, first)}: {words[first]} words; need 1 to {LONGEST_MESSAGE}"
 
 
 def _unheard(table: Timetable, fabric: Fabric) -> str:

@@ -2,76 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, TypedDict, cast
 
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Data
-
+from ...dialects.message_order import LONGEST_MESSAGE, MessageOrder
 from ...dialects.tile import CopyOp, SuperstepOp
 from ...dialects.variable import Variable
 from ...ir.geometry.layout import Layout
-from ...ir.geometry.overlap import Counts, overlap
-from ...ir.geometry.part_keys import Key
+from ...ir.geometry.overlap import overlap
 from ...ir.geometry.space import Space
 from ...ir.geometry.streams import Streams, count_deliveries, streams_of
-from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
 
 MOST_DELIVERIES = 1 << 23
 """Deliveries of an exchange that has a timetable. Chosen by judgement: about a gigabyte with all
 that is computed from them."""
 
-MOST_WORDS = 4148
-"""Words of the longest message. Source: ipu-stack exchange.rs, a send of 64 words and more that
-goes on for 4,096, less what starts it."""
-
-
-class MessageOrder(Protocol):
-    """An order of the messages of a move."""
-
-    def values(self, d: Sequence[Integers], s: Sequence[Integers]) -> Sequence[Integers]:
-        """The keys of each message, the first key first.
-
-        Args:
-            d: for each dimension of the destination's grid, the part of the first receiver.
-            s: for each dimension of the source's grid, the part of the sender.
-        """
-        ...
-
 
 @dataclass(frozen=True)
-class KeyOrder:
-    """An order that keys alone give."""
-
-    keys: tuple[Key, ...] = ()
-
-    def values(self, d: Sequence[Integers], s: Sequence[Integers]) -> list[Integers]:
-        """The keys of each message: see MessageOrder."""
-        return [key.values(d, s) for key in self.keys]
-
-    def text(self) -> str:
-        """The keys as text: (d0 - s0) mod 4, s1."""
-        return ", ".join(key.text() for key in self.keys)
-
-
-@dataclass(frozen=True, eq=False)
-class ColourOrder:
-    """An order with a number for each stream.
-
-    Attributes:
-        colours: (streams,), in the order of `Streams`.
-    """
-
-    colours: Counts
-
-    def text(self) -> str:
-        """What it is, for people."""
-        return f"{int(self.colours.max(initial=-1)) + 1} colours"
-
-
-@dataclass(frozen=True, eq=False)
 class Move:
     """What one move of a superstep carries from one variable to another.
 
@@ -81,7 +29,7 @@ class Move:
         space: the move between them; None if elements stay in order.
         itemsize: bytes of an element.
         address: of the blocks that are read and of those that are filled, in bytes.
-        order: in which its messages leave; None for tile order.
+        order: in which its messages leave; None for the order of the senders.
         chunk: the most words of a message.
         width: bits of an item: 32, or 64 where both tiles of a pair want the same words.
         copy: the operation that the move belongs to. Sources of one operation fill one variable.
@@ -93,8 +41,8 @@ class Move:
     space: Space | None
     itemsize: int
     address: tuple[int, int] = (0, 0)
-    order: MessageOrder | ColourOrder | None = None
-    chunk: int = MOST_WORDS
+    order: MessageOrder | None = None
+    chunk: int = LONGEST_MESSAGE
     width: int = 32
     copy: int = 0
 
@@ -142,7 +90,9 @@ def moves_of_copy(op: CopyOp, variables: Mapping[str, Variable]) -> list[Move]:
                 space,
                 target.dtype.itemsize,
                 (_start(source), _start(target)),
-                **_decided(op),
+                op.message_order,
+                op.message_words,
+                op.lane_bits,
             )
         )
     return found
@@ -151,24 +101,3 @@ def moves_of_copy(op: CopyOp, variables: Mapping[str, Variable]) -> list[Move]:
 def _start(variable: Variable) -> int:
     """The address of a variable; 0 before it has one."""
     return int(getattr(variable, "start", 0))
-
-
-class _Decided(TypedDict, total=False):
-    """What a pass or a user has written on an operation."""
-
-    order: MessageOrder
-    chunk: int
-    width: int
-
-
-def _decided(op: CopyOp) -> _Decided:
-    """The order, the chunk and the width of an operation's messages, as far as it has any."""
-    found: _Decided = {}
-    order, chunk, width = (op.properties.get(name) for name in ("order", "chunk", "width"))
-    if isinstance(order, Data):
-        found["order"] = cast("Data[MessageOrder]", order).data
-    if isinstance(chunk, IntegerAttr):
-        found["chunk"] = chunk.value.data
-    if isinstance(width, IntegerAttr):
-        found["width"] = width.value.data
-    return found

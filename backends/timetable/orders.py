@@ -12,23 +12,30 @@ few kinds of keys let every lane be busy all the time:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import product
 
+from ...dialects.message_order import MessageOrder
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import overlap
 from ...ir.geometry.part_keys import Key, applied, difference, part, total
-from .moves import KeyOrder, Move
+from .moves import Move
 
 MOST_TRIED = 24
 """Orders that are tried for a move. Chosen by judgement: moves between grids of three dimensions
 have fewer."""
 
 
-def orders_of(move: Move) -> tuple[KeyOrder, ...]:
-    """The orders that may serve a move, each once, tile order first."""
-    found = dict.fromkeys([KeyOrder(), *map(KeyOrder, _keys(move))])
-    return tuple(found)[:MOST_TRIED]
+def orders_of(move: Move) -> tuple[MessageOrder | None, ...]:
+    """The orders that may serve a move, each once. The first one is None, that of the senders."""
+    found = dict.fromkeys(_keys(move))
+    return (None, *(_ordered(keys, move) for keys in tuple(found)[: MOST_TRIED - 1]))
+
+
+def _ordered(keys: tuple[Key, ...], move: Move) -> MessageOrder:
+    """The order of some keys, for the grids of a move if they need it."""
+    if any(key.has_numbers for key in keys):
+        return MessageOrder(keys, None, move.destination.parts, move.source.parts)
+    return MessageOrder(keys)
 
 
 def _keys(move: Move) -> Iterator[tuple[Key, ...]]:

@@ -24,7 +24,7 @@ from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
 from ..fabrics.fabric import Fabric
 from .lanes import Windows, earliest
-from .moves import MOST_DELIVERIES, MOST_WORDS, ColourOrder, Move
+from .moves import MOST_DELIVERIES, Move
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +164,6 @@ def _messages(moves: Sequence[Move], fabric: Fabric) -> Messages:
     ranks: list[Integers] = []
     before = 0
     for k, move in enumerate(moves):
-        if not 1 <= move.chunk <= MOST_WORDS:
-            raise InputError(f"{move.name}: chunk {move.chunk}; need 1 to {MOST_WORDS} words")
         streams = move.streams
         words = -(-streams.elements * move.itemsize // fabric.word_bytes)
         chunks = np.maximum(-(-words // move.chunk), 1)
@@ -206,8 +204,13 @@ def _rank(move: Move, piece: Integers, tile: Integers, stream: Integers) -> Inte
     """
     streams = move.streams
     keys: list[Integers] = []
-    if isinstance(move.order, ColourOrder):
-        keys = [move.order.colours]
+    if move.order is not None and move.order.colours is not None:
+        colours = np.asarray(move.order.colours.array, np.int64)
+        if len(colours) != len(tile):
+            raise InputError(
+                f"{move.name}: {len(colours):,} colours of {len(tile):,} messages; need one each"
+            )
+        keys = [colours]
     elif move.order is not None and len(stream):
         d = parts_of(streams.destination, streams.first_receiver)
         s = parts_of(streams.source, streams.cell)

@@ -5,7 +5,8 @@ from math import prod
 
 from hypothesis import strategies as st
 
-from abele.backends.timetable.moves import KeyOrder, Move
+from abele.backends.timetable.moves import Move
+from abele.dialects.message_order import MessageOrder
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
 from abele.ir.geometry.part_keys import Key, applied, difference, part
@@ -29,10 +30,15 @@ def windows(shape: tuple[int, ...], parts: tuple[int, ...], reach: int) -> Layou
     return Layout((*cuts, *(Cut(2 * reach + 1),) * rank), AccessMap(axes))
 
 
-def shift(destination: int, source: int, parts: int) -> KeyOrder:
-    """The order of a Latin square: (d - s) mod parts."""
+def shifted(move: Move, destination: int, source: int, parts: int) -> Move:
+    """A move in the order of a Latin square: (d - s) mod parts."""
     d, s = part("d", destination), part("s", source)
-    return KeyOrder((applied("mod", difference(d, s), parts),))
+    return ordered(move, applied("mod", difference(d, s), parts))
+
+
+def ordered(move: Move, *keys: Key) -> Move:
+    """A move in the order of some keys."""
+    return replace(move, order=MessageOrder(keys, None, move.destination.parts, move.source.parts))
 
 
 def transposed(rows: int, columns: int, tiles: int) -> Move:
@@ -47,7 +53,7 @@ def halo(shape: tuple[int, ...], parts: tuple[int, ...]) -> Move:
 
 
 @st.composite
-def keys(draw: st.DrawFn, move: Move) -> KeyOrder | None:
+def keys(draw: st.DrawFn, move: Move) -> MessageOrder | None:
     """Any order of a move."""
     parts = [part("d", d) for d in range(len(move.destination.parts))]
     parts += [part("s", d) for d in range(len(move.source.parts))]
@@ -63,7 +69,7 @@ def keys(draw: st.DrawFn, move: Move) -> KeyOrder | None:
         st.just(Key()),
     )
     chosen = draw(st.lists(key, max_size=3))
-    return KeyOrder(tuple(chosen)) if chosen else None
+    return ordered(move, *chosen).order if chosen else None
 
 
 @st.composite

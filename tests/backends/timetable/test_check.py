@@ -13,7 +13,7 @@ from abele.backends.timetable.check import check_timetable
 from abele.backends.timetable.moves import Move
 from abele.backends.timetable.timetable import Timetable, timetable
 
-from .some_moves import halo, moves, shift, transposed
+from .some_moves import halo, moves, shifted, transposed
 
 
 @given(st.lists(moves(), min_size=1, max_size=3))
@@ -68,7 +68,7 @@ def too_long(table: Timetable) -> Timetable:
 )
 def test_a_planted_fault_is_named(fault: Callable[[Timetable], Timetable], why: str):
     # All lanes are busy all the time.
-    move = replace(transposed(4, 16, 4), order=shift(1, 0, 4))
+    move = shifted(transposed(4, 16, 4), 1, 0, 4)
     table = timetable([move], Crossbar(), 4)
     with pytest.raises(MachineFault, match=f"message \\d+ of @a -> @b, from tile \\d.*{why}"):
         check_timetable(fault(table), Crossbar())

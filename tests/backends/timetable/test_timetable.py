@@ -11,14 +11,16 @@ from abele.backends.evaluate.blocks import Blocks, copy_blocks
 from abele.backends.fabrics.crossbar import Crossbar
 from abele.backends.fabrics.ipu21 import Ipu21
 from abele.backends.timetable.lanes import Windows, earliest
-from abele.backends.timetable.moves import KeyOrder, Move
+from abele.backends.timetable.moves import Move
 from abele.backends.timetable.timetable import timetable
 from abele.backends.timetable.words import carried
+from abele.dialects.message_order import MessageOrder
+from abele.ir.blob import Blob
 from abele.ir.geometry.part_keys import applied, difference, part
 from abele.ir.support.errors import InputError
 
 from .event_loop import event_loop
-from .some_moves import blocks, halo, moves, shift, transposed
+from .some_moves import blocks, halo, moves, ordered, shifted, transposed
 
 FREE = Crossbar(send_cycles=0, receive_cycles=0, place_cycles=0)
 """A fabric on which starting a send or a receive costs nothing."""
@@ -142,8 +144,7 @@ def test_an_exchange_takes_at_least_its_bound_and_at_most_the_sum_of_all_message
 @pytest.mark.parametrize("tiles", [2, 3, 8, 13])
 def test_a_latin_square_meets_the_bound(tiles: int):
     move = transposed(tiles, 4 * tiles, tiles)
-    ordered = replace(move, order=shift(1, 0, tiles))
-    assert timetable([ordered], FREE, tiles).cycles == 4 * (tiles - 1)
+    assert timetable([shifted(move, 1, 0, tiles)], FREE, tiles).cycles == 4 * (tiles - 1)
     if tiles > 2:
         assert timetable([move], FREE, tiles).cycles > 4 * (tiles - 1)
 
@@ -151,8 +152,7 @@ def test_a_latin_square_meets_the_bound(tiles: int):
 def test_a_halo_by_direction_meets_the_bound():
     move = halo((24, 24), (6, 6))
     signs = [applied("sign", difference(part("d", i), part("s", i))) for i in range(2)]
-    ordered = replace(move, order=KeyOrder(tuple(signs)))
-    best = timetable([ordered], FREE, 36)
+    best = timetable([ordered(move, *signs)], FREE, 36)
     assert best.cycles == best.bound
     assert timetable([move], FREE, 36).cycles > 4 * best.bound
 
@@ -181,11 +181,16 @@ def test_pairs_that_want_the_same_words_receive_two_a_cycle():
     assert timetable([replace(half, address=(0, 512))], FREE, 8).cycles == 64
 
 
-def test_a_chunk_beyond_a_send_is_refused():
-    move = transposed(4, 8, 4)
-    for chunk in (0, 4149):
-        with pytest.raises(InputError, match=f"@a -> @b: chunk {chunk}; need 1 to 4148 words"):
-            timetable([replace(move, chunk=chunk)], FREE, 4)
+def test_colours_order_messages_and_there_is_one_for_each():
+    move = transposed(3, 3, 3)
+    best = timetable([shifted(move, 1, 0, 3)], FREE, 3)
+    colours = Blob(np.array([0, 1, 1, 0, 0, 1]))
+    by_colour = replace(move, order=MessageOrder((), colours, (1, 3), (3, 1)))
+    table = timetable([by_colour], FREE, 3)
+    assert table.cycles == best.cycles == 2
+    few = replace(move, order=MessageOrder((), Blob(np.zeros(5, np.int64)), (1, 3), (3, 1)))
+    with pytest.raises(InputError, match="@a -> @b: 5 colours of 6 messages; need one each"):
+        timetable([few], FREE, 3)
 
 
 def test_a_timetable_too_large_for_memory_is_refused_by_name():
