@@ -51,6 +51,8 @@ from .evaluate.shadow import Shadow
 from .faults import IndexFault
 from .faults import MachineFault as MachineFault
 from .target import Target
+from .timetable.faults import TimetableFault
+from .timetable.strict import check_timetables
 
 __all__ = ["DropMessage", "FlipByte", "Machine", "MachineFault", "Observer", "Price"]
 
@@ -99,11 +101,12 @@ class Machine:
     """A target with a program loaded. State stays in memory from one run to the next.
 
     Raises MachineFault if a variable is outside the target's tiles or memory, VerifyException for
-    an operation that does not suit its variables, ValueError for a fault that cannot happen.
+    an operation that does not suit its variables, ValueError for a fault that cannot happen. A
+    strict machine raises MachineFault for an exchange whose timetable cannot run.
 
     Attributes:
         module: a module of the exchange level.
-        strict: whether every access is checked (see MachineFault).
+        strict: whether every access is checked (see MachineFault), and when messages leave.
         faults: the errors that the machine makes on purpose, to test checks.
         observers: what is called before and after each operation.
         price: gives the cycles of a superstep, which `cycles` adds up.
@@ -119,7 +122,7 @@ class Machine:
         module: ModuleOp,
         target: Target,
         strict: bool = False,
-        faults: Sequence[FlipByte | DropMessage] = (),
+        faults: Sequence[FlipByte | DropMessage | TimetableFault] = (),
         observers: Sequence[Observer] = (),
         price: Price | None = None,
         iteration_limit: int | None = None,
@@ -132,7 +135,8 @@ class Machine:
         self.remote_states = {op.symbol: op for op in module.ops if isinstance(op, Remote)}
         self._remote: dict[str, Array] = {}
         self._strict = strict
-        self._faults = tuple(faults)
+        self._faults = tuple(each for each in faults if isinstance(each, FlipByte | DropMessage))
+        late = [each for each in faults if not isinstance(each, FlipByte | DropMessage)]
         self._price = price
         check_places(self.variables, target)
         chosen = Binder if strict or faults else binder
@@ -159,6 +163,8 @@ class Machine:
         calls = self._binder.bind(steps, give, take)
         self._supersteps = {op: self._superstep(op, calls) for op in steps}
         self._check_faults()
+        if strict or late:
+            check_timetables(steps, self.variables, target, late)
         execute, number = partial(Machine._execute, weak), partial(Machine._number, weak)
         limits = (ITERATIONS, STRICT_ITERATIONS) if strict else (ITERATIONS,)
         limit = min(limits, key=lambda each: each.most)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ...dialects.message_order import LONGEST_MESSAGE, MessageOrder
-from ...dialects.tile import CopyOp, SuperstepOp
+from ...dialects.steps import Copy, Superstep
 from ...dialects.variable import Variable
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import overlap
@@ -56,12 +56,12 @@ class Move:
         return count_deliveries(overlap(self.source, self.destination, self.space))
 
 
-def moves_of(step: SuperstepOp, variables: Mapping[str, Variable]) -> list[Move]:
+def moves_of(step: Superstep, variables: Mapping[str, Variable]) -> list[Move]:
     """The moves of a superstep, in the order of the text, one for each source.
 
     Raises InputError for an unknown variable.
     """
-    copies = [op for op in step.body.block.ops if isinstance(op, CopyOp)]
+    copies = [op for op in step.body.block.ops if isinstance(op, Copy)]
     return [
         replace(each, copy=k)
         for k, op in enumerate(copies)
@@ -69,7 +69,7 @@ def moves_of(step: SuperstepOp, variables: Mapping[str, Variable]) -> list[Move]
     ]
 
 
-def moves_of_copy(op: CopyOp, variables: Mapping[str, Variable]) -> list[Move]:
+def moves_of_copy(op: Copy, variables: Mapping[str, Variable]) -> list[Move]:
     """The moves of one operation, one for each source.
 
     Raises InputError for an unknown variable.

@@ -11,24 +11,89 @@ few kinds of keys let every lane be busy all the time:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 
 from ...dialects.message_order import MessageOrder
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import overlap
 from ...ir.geometry.part_keys import Key, applied, difference, part, total
+from ..fabrics.fabric import Fabric
+from .lanes import earliest
 from .moves import Move
+from .timetable import check_size, ranks_of, timetable
 
-MOST_TRIED = 24
+MOST_TRIED = 32
 """Orders that are tried for a move. Chosen by judgement: moves between grids of three dimensions
 have fewer."""
 
 
-def orders_of(move: Move) -> tuple[MessageOrder | None, ...]:
-    """The orders that may serve a move, each once. The first one is None, that of the senders."""
-    found = dict.fromkeys(_keys(move))
-    return (None, *(_ordered(keys, move) for keys in tuple(found)[: MOST_TRIED - 1]))
+def orders_of(moves: Sequence[Move]) -> tuple[MessageOrder | None, ...]:
+    """The orders that may serve the moves of one operation, each once.
+
+    The first one is None, the order of the senders. An order serves the moves of all sources.
+    """
+    found = dict.fromkeys(keys for move in moves for keys in _keys(move))
+    orders = (_ordered(keys, moves[0]) for keys in tuple(found)[: MOST_TRIED - 1])
+    return (None, *(order for order in orders if _serves(order, moves)))
+
+
+def _serves(order: MessageOrder, moves: Sequence[Move]) -> bool:
+    try:
+        order.check_parts(moves[0].destination.parts, [move.source.parts for move in moves])
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Best:
+    """The shortest order that was tried.
+
+    Attributes:
+        order: None for the order of the senders.
+        cycles: of its timetable.
+        plain_cycles: of the timetable in the order of the senders.
+        bound: of the lanes, whatever the order.
+        tried: the number of orders.
+    """
+
+    order: MessageOrder | None
+    cycles: int
+    plain_cycles: int
+    bound: int
+    tried: int
+
+
+def best_order(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Best:
+    """The shortest of some orders for the moves of one operation; the first of equal ones.
+
+    Raises InputError if the moves have too many deliveries to list.
+    """
+    check_size(moves)
+    alike = tuple(replace(move, name="", address=(0, 0), copy=0, order=None) for move in moves)
+    return _best(alike, fabric, tiles)
+
+
+@lru_cache(maxsize=4096)
+def _best(moves: tuple[Move, ...], fabric: Fabric, tiles: int) -> Best:
+    """As best_order. Equal layers move their operands in the same way, so this is kept."""
+    plain = timetable(moves, fabric, tiles)
+    best, order, tried = plain.cycles, None, 1
+    table = plain
+    for each in orders_of(moves)[1:]:
+        if best <= plain.bound:
+            break
+        tried += 1
+        ranks = ranks_of([replace(move, order=each) for move in moves], table.messages)
+        found = earliest(table.windows, ranks, best - 1)
+        if found is not None:
+            ends = found.begin + table.windows.length
+            best = max(int(ends.max(initial=0)), int(table.control.max(initial=0)))
+            order = each
+    return Best(order, best, plain.cycles, plain.bound, tried)
 
 
 def _ordered(keys: tuple[Key, ...], move: Move) -> MessageOrder:

@@ -12,8 +12,8 @@ So a message takes as long as the longer of the two, and no tile is done before 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -119,11 +119,12 @@ def timetable(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Timetable:
         tiles: of the machine.
     """
     check_size(moves)
-    messages = _messages(moves, fabric)
+    messages = messages_of(moves, fabric)
     sender = messages.tile[messages.message]
     latency = fabric.latency(sender, messages.receiver)
-    windows = _windows(messages, latency, fabric)
+    windows = windows_of(messages, latency, fabric)
     found = earliest(windows, messages.rank)
+    assert found is not None
     control = np.zeros(tiles, np.int64)
     np.add.at(control, messages.tile, messages.fragments * fabric.send_cycles)
     received = messages.fragments[messages.message] * fabric.receive_cycles
@@ -133,6 +134,24 @@ def timetable(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Timetable:
     return Timetable(
         moves, messages, latency, windows, found.start, found.begin, control, found.passes
     )
+
+
+def exchange_ends(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Integers:
+    """The cycle in which the exchange of each tile ends; 0 for tiles without any: (tiles,).
+
+    Raises InputError as timetable does.
+    """
+    # Names and addresses change nothing, so that equal layers share their timetables.
+    alike = tuple(replace(move, name="", address=(0, 0), copy=0) for move in moves)
+    check_size(moves)
+    return _ends(alike, fabric, tiles)
+
+
+@lru_cache(maxsize=1024)
+def _ends(moves: tuple[Move, ...], fabric: Fabric, tiles: int) -> Integers:
+    ends = timetable(moves, fabric, tiles).ends
+    ends.flags.writeable = False
+    return ends
 
 
 def check_size(moves: Sequence[Move]) -> None:
@@ -157,7 +176,7 @@ def parts_of(layout: Layout, cell: Integers) -> list[Integers]:
     return [cell // w % n for w, n in zip(layout.weights, layout.parts, strict=True)]
 
 
-def _messages(moves: Sequence[Move], fabric: Fabric) -> Messages:
+def messages_of(moves: Sequence[Move], fabric: Fabric) -> Messages:
     """The messages of all moves, in the order in which they are listed."""
     columns: list[tuple[Integers, ...]] = []
     deliveries: list[tuple[Integers, Integers]] = []
@@ -195,6 +214,17 @@ def _messages(moves: Sequence[Move], fabric: Fabric) -> Messages:
         message=joined([each[0] for each in deliveries]),
         receiver=joined([each[1] for each in deliveries]),
     )
+
+
+def ranks_of(moves: Sequence[Move], messages: Messages) -> Integers:
+    """The places of the same messages, if their moves have other orders: (messages,)."""
+    rank = np.empty_like(messages.rank)
+    for k, move in enumerate(moves):
+        here = slice(*np.searchsorted(messages.move, [k, k + 1]))
+        tile = np.asarray(move.streams.source.tiles.of(move.streams.cell))
+        own = _rank(move, messages.chunk[here], tile, messages.stream[here])
+        rank[here] = own + here.start
+    return rank
 
 
 def _rank(move: Move, piece: Integers, tile: Integers, stream: Integers) -> Integers:
@@ -239,7 +269,7 @@ def _wide(
     return wide
 
 
-def _windows(messages: Messages, latency: Integers, fabric: Fabric) -> Windows:
+def windows_of(messages: Messages, latency: Integers, fabric: Fabric) -> Windows:
     """The windows of all messages on the lanes of their senders and receivers."""
     cycles = np.where(messages.wide > 0, -(-messages.words // 2), messages.words)
     out = np.maximum(cycles, messages.fragments * fabric.send_cycles)

@@ -29,7 +29,7 @@ from abele.dialects.abele import PlanAttr
 from abele.dialects.levels import DIALECTS, load_dialect
 from abele.dialects.nn.movement import PAD_MODES
 from abele.dialects.scalar_functions import ARITHMETIC
-from abele.dialects.steps import SYNC_ZONES, Output, Sync
+from abele.dialects.steps import SYNC_ZONES
 from abele.dialects.variable import ALIGNMENT
 from abele.ir.pass_manager import load_pass
 from abele.ir.pass_options import pass_options
@@ -132,7 +132,7 @@ def test_every_field_of_an_operation_but_for_results_has_a_meaning(cls: type[Ope
         (nn.ReduceOp, "combiner", ARITHMETIC),
         (nn.ScatterOp, "combiner", ARITHMETIC),
         (nn.PadOp, "mode", PAD_MODES),
-        (Sync, "zone", SYNC_ZONES),
+        (tile.SyncOp, "zone", SYNC_ZONES),
         (exchange.VariableOp, "address", [str(ALIGNMENT)]),
     ],
 )
@@ -196,7 +196,7 @@ def test_syntax_is_as_people_write_it():
     assert syntax(tile.VariableOp) == (
         "tile.variable $sym_name : $tensor layout $layout [state]? [= blob $initial]? {...}"
     )
-    assert syntax(Output) == "tile.output $reads -> $host_name : $tensor {...}"
+    assert syntax(tile.OutputOp) == "tile.output $reads -> $host_name : $tensor {...}"
 
 
 def test_fields_stand_in_the_order_in_which_they_are_written():

@@ -15,7 +15,7 @@ from ....dialects.message_order import (
 )
 from ....dialects.steps import Copy
 from ....dialects.variable import Variable
-from ....ir.geometry.part_keys import Key, Side, applied, difference, part, total
+from ....ir.geometry.part_keys import Key, applied, difference, part, total
 from ....ir.geometry.tile_pairs import partners_alike
 from ....ir.upstream import ModuleOp
 
@@ -65,17 +65,16 @@ def random_order(
         of, sources: the parts of each dimension of the destination's and of the source's grid.
         one_grid: whether all sources have this grid. If not, no key has numbers.
     """
-    parts: list[tuple[Side, int, int]] = [("d", i, n) for i, n in enumerate(of)]
-    parts += [("s", i, n) for i, n in enumerate(sources)]
+    parts = [(part("d", i), n) for i, n in enumerate(of)]
+    parts += [(part("s", i), n) for i, n in enumerate(sources)]
     keys = [_key(parts, random, numbers=one_grid) for _ in range(random.randint(1, MOST_KEYS))]
     if (one_grid and random.random() < 0.5) or any(key.has_numbers for key in keys):
         return MessageOrder(tuple(keys), of=tuple(of), sources=tuple(sources))
     return MessageOrder(tuple(keys))
 
 
-def _key(parts: Sequence[tuple[Side, int, int]], random: Random, *, numbers: bool) -> Key:
-    (left, i, n), (right, j, _) = random.choice(parts), random.choice(parts)
-    one, other = part(left, i), part(right, j)
+def _key(parts: Sequence[tuple[Key, int]], random: Random, *, numbers: bool) -> Key:
+    (one, n), (other, _) = random.choice(parts), random.choice(parts)
     kind = random.choice(("part", "back", "difference", "sign", "mod", "floordiv", "sum"))
     if not numbers and kind in ("mod", "floordiv", "sum"):
         kind = "part"

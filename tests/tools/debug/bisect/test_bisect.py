@@ -325,7 +325,7 @@ BUGS: dict[str, Bug] = {
         lambda: damaged("allocate", share_address),
         "allocate",
         "fault",
-        ("tile.copy", "the_j"),
+        ("exchange.move", "the_j"),
         variable="the_c",
     ),
     "operands of a vertex set swapped": Bug(
@@ -333,7 +333,7 @@ BUGS: dict[str, Bug] = {
         lambda: damaged("convert-tile-to-exchange", swap_read),
         "convert-tile-to-exchange",
         "value",
-        ("tile.vertices", "c"),
+        ("exchange.compute", "c"),
         variable="c",
     ),
     "wrong address": Bug(
@@ -341,7 +341,7 @@ BUGS: dict[str, Bug] = {
         lambda: damaged("convert-tile-to-exchange", wrong_address),
         "convert-tile-to-exchange",
         "fault",
-        ("tile.copy", "the_j"),
+        ("exchange.move", "the_j"),
         variable="the_c",
     ),
 }
