@@ -64,7 +64,7 @@ def move_out(module: ModuleOp) -> None:
             "tile.input at .*: no variable @v",
         ),
         ("schedule-supersteps", rename(Output, "reads", "v"), "tile.output at .*: no varia"),
-        ("convert-tile-to-exchange", move_out, "tile.vertices at .*: inside func.fun"),
+        ("convert-tile-to-exchange", move_out, "exchange.compute at .*: inside func"),
     ],
 )
 def test_a_pass_that_breaks_the_table_of_its_level_is_blamed(
