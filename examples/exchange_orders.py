@@ -6,17 +6,19 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.passes import ModulePass
 
-from abele.dialects import exchange, tile
+from abele.dialects.exchange import MoveOp
 from abele.dialects.levels import EXCHANGE, TILE
 from abele.dialects.message_order import MessageOrder, MessageOrderAttr
+from abele.dialects.tile import CopyOp, VariableOp
+from abele.dialects.variable import Variable
 from abele.ir.geometry.layout import block_layout
 from abele.ir.geometry.part_keys import part
 from abele.ir.geometry.space import AccessMap, Dim, Space, identity_map
 from abele.ir.provenance import locate
 
 
-def variables_of(module, kind):
-    return {op.symbol: op for op in module.ops if isinstance(op, kind)}
+def variables_of(module):
+    return {op.symbol: op for op in module.ops if isinstance(op, Variable)}
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,9 @@ class ReceiverFirst(ModulePass):
     takes = EXCHANGE
 
     def apply(self, ctx, op):
-        variables = variables_of(op, exchange.VariableOp)
+        variables = variables_of(op)
         for move in op.walk():
-            if not isinstance(move, exchange.MoveOp):
+            if not isinstance(move, MoveOp):
                 continue
             parts = variables[move.destination].placed.parts
             keys = tuple(part("d", dim) for dim, count in enumerate(parts) if count > 1)
@@ -48,7 +50,7 @@ class SplitMessages(ModulePass):
 
     def apply(self, ctx, op):
         for move in op.walk():
-            if isinstance(move, exchange.MoveOp) and move.message_words > self.words:
+            if isinstance(move, MoveOp) and move.message_words > self.words:
                 move.properties["chunk"] = IntegerAttr(self.words, i64)
 
 
@@ -67,9 +69,9 @@ class TwoHops(ModulePass):
     decided = "plain"
 
     def apply(self, ctx, op):
-        variables = variables_of(op, tile.VariableOp)
+        variables = variables_of(op)
         for copy in tuple(op.walk()):
-            if not isinstance(copy, tile.CopyOp) or copy.moves or len(copy.sources) != 1:
+            if not isinstance(copy, CopyOp) or copy.moves or len(copy.sources) != 1:
                 continue
             source, wanted = variables[copy.sources[0]], variables[copy.destination]
             grid = between(source, wanted)
@@ -81,11 +83,11 @@ class TwoHops(ModulePass):
             turned = TensorType(source.tensor.element_type, (second, first, *rest))
             name = copy.destination
             new = [
-                tile.VariableOp(f"{name}/between", source.tensor, layout),
-                tile.VariableOp(f"{name}/turned", turned, swapped(layout)),
-                tile.CopyOp([source.symbol], f"{name}/between"),
-                tile.CopyOp([f"{name}/between"], f"{name}/turned", [there]),
-                tile.CopyOp([f"{name}/turned"], name, [back]),
+                VariableOp(f"{name}/between", source.tensor, layout),
+                VariableOp(f"{name}/turned", turned, swapped(layout)),
+                CopyOp([source.symbol], f"{name}/between"),
+                CopyOp([f"{name}/between"], f"{name}/turned", [there]),
+                CopyOp([f"{name}/turned"], name, [back]),
             ]
             for each in new:
                 locate(each, copy)
