@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import thread_time
 
 from ....dialects.scalar_meanings import has_meaning, why_unknown
@@ -11,11 +12,12 @@ from ..terms import Apply, Const, Term, Var, replaced, subterms, variables
 from . import ieee, reals
 from .equality import Equality, Special
 from .evaluate import double_points, in_doubles, values_of
+from .exact import exact_form
 from .interpret import Unreadable
 from .polynomial import NormalForms, TooLarge
 from .search import Found, arrays_of, differ_at, holds_at, search, stay_different
 from .solver import Answer, fulfilled
-from .types import is_float, width
+from .types import is_float
 from .unfold import unfolded
 
 LIMIT = 5.0
@@ -80,9 +82,6 @@ class _Question:
         """The verdict. Raises Unreadable."""
         if self.left == self.right:
             return Equality("equal", "bits", "same")
-        narrow = next((each for each in self.variables if _is_odd(each.dtype)), None)
-        if narrow is not None:
-            raise Unreadable(f"{narrow.dtype} has no bit-vectors; there are those of 8 to 64 bits")
         found = search(self.left, self.right, self.variables, self.assumptions)
         if found.values is not None:
             return Equality("different", example=found.values)
@@ -110,13 +109,19 @@ class _Question:
             return Equality("undecided", reason=self._unknown(bits.opaque))
         return Equality("undecided", reason=answer.reason)
 
-    @property
+    @cached_property
     def _one(self) -> Term:
         return unfolded(self.left)
 
-    @property
+    @cached_property
     def _other(self) -> Term:
         return unfolded(self.right)
+
+    @cached_property
+    def _bits(self) -> tuple[Term, Term]:
+        """Both terms, as they are computed to the bit."""
+        left, right = (unfolded(each, to_the_bit=True) for each in (self.left, self.right))
+        return exact_form(left), exact_form(right)
 
     def _ask(
         self,
@@ -146,6 +151,8 @@ class _Question:
     # Floats
 
     def _of_floats(self, found: Found) -> Equality:
+        if self._bits[0] == self._bits[1] and found.bits is None:
+            return Equality("equal", "bits", "same")
         undecided = self._values(found)
         if undecided is not None:
             return undecided
@@ -272,7 +279,7 @@ class _Question:
 
     def _same_bits(self, special: Special) -> bool:
         """Whether the bits are proved to be the same, or all but signs of zeros."""
-        one, other = (unfolded(each, to_the_bit=True) for each in (self.left, self.right))
+        one, other = self._bits
         if _products(one) + _products(other) > PRODUCTS:
             return False
         bits = ieee.Bits()
@@ -305,11 +312,6 @@ def search_special(left: Term, right: Term, point: dict[Var, float], *, zeros: b
         return a != b and a == a
     signs = str(a).startswith("-") != str(b).startswith("-")
     return a != b or (zeros and a == 0 == b and signs)
-
-
-def _is_odd(dtype: str) -> bool:
-    """Whether an integer type has no whole bytes."""
-    return not is_float(dtype) and dtype != "i1" and width(dtype) < 8
 
 
 def _products(term: Term) -> int:
