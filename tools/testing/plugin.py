@@ -3,7 +3,8 @@
     def test_mine(check_pass):
         check_pass(MyPass(), level="nn")
 
-    pytest --rules my_rules.rw      # every rule of a file is tested
+    pytest --rules my_rules.rw              # every rule of a file is tested
+    pytest --rules my_rules.rw --prove      # every rule of a file is proved first
 
 pytest loads it wherever abele is installed. So it imports only pytest until a test uses a fixture,
 and prints nothing if no test does. With `-v` it lists what the checks ran.
@@ -35,6 +36,8 @@ T = TypeVar("T")
 R = TypeVar("R", bound="Report")
 
 REPORTS = pytest.StashKey[list["Report"]]()
+PROOFS = "abele.tools.proving.plugin"
+"""The plug-in that proves rules. It stands above this one, and comes in with --prove."""
 FEW = 12
 """The number of least exercised operations in the summary."""
 
@@ -70,12 +73,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="test every rule of a file on generated programs; may be given several times",
     )
     group.addoption(
+        "--prove",
+        action="store_true",
+        default=False,
+        help="prove each rule of --rules; a rule that is proved needs fewer programs",
+    )
+    group.addoption(
         "--abele-load",
         action="append",
         default=[],
         metavar="FILE",
         help="load a .py with guards, functions or dialects for the rules; this runs it",
     )
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the hooks for further tests of rules."""
+    from . import rule_hooks  # noqa: PLC0415
+
+    pluginmanager.add_hookspecs(rule_hooks)
 
 
 def _files(config: pytest.Config, option: str) -> list[str]:
@@ -218,6 +234,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.args = []
     named = {argument.partition("::")[0] for argument in config.args}
     config.args += [file for file in dict.fromkeys(files) if file not in named]
+    if config.getoption("--prove"):
+        if not files:
+            raise pytest.UsageError("--prove: no rules; name a file of rules with --rules")
+        config.pluginmanager.import_plugin(PROOFS)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -260,6 +280,8 @@ class RuleCollector(pytest.Collector):
         """One test per property."""
         from .rules import PROPERTIES  # noqa: PLC0415
 
+        for more in self.ihook.pytest_abele_rule_tests(collector=self):
+            yield from more
         for each in PROPERTIES:
             yield RuleItem.from_parent(self, name=each, rule=self.rule)
 
@@ -274,6 +296,7 @@ class RuleItem(pytest.Item):
     def runtest(self) -> None:
         """Run the test with the budget of the command line."""
         from .rules import RuleReport, check_rule, lowering_passes  # noqa: PLC0415
+        from .rules.rule_check import EXAMPLES  # noqa: PLC0415
 
         file = self.getparent(RulesFile)
         assert file is not None
@@ -286,6 +309,11 @@ class RuleItem(pytest.Item):
             "tell": _teller(self.config),
             **_budget(self.config),
         }
+        if "examples" not in budget and "seconds" not in budget:
+            enough = self.ihook.pytest_abele_rule_examples(item=self, examples=EXAMPLES)
+            if enough is not None:
+                budget["examples"] = enough
+                report.spared = EXAMPLES - enough
         check_rule(
             self.rule,
             rules=rules,
@@ -368,6 +396,10 @@ def pytest_terminal_summary(
     terminalreporter.line(
         f"abele: {checks} changed {changed} of {examples} programs in {seconds:.1f} s"
     )
+    spared = [each for report in reports if (each := getattr(report, "spared", 0))]
+    if spared:
+        rules = "1 rule" if len(spared) == 1 else f"{len(spared)} rules"
+        terminalreporter.line(f"abele: proofs of {rules} spared {sum(spared)} programs")
     if config.get_verbosity() <= 0:
         return
     terminalreporter.section("abele: programs")
