@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....backends.codelets.conversion import Array
+from ....dialects.scalar_meanings import DEFINITIONS, LAWS
 from ....ir.element_types import dtype_named
 from ..terms import Apply, Term, Var, subterms
 from .evaluate import all_values, double_points, in_doubles, special_values, values_of
@@ -21,6 +22,10 @@ CLOSE = 2.0**-30
 """Results that differ by less than this part of the largest number on the way are rounded ones."""
 NEAR = 2.0**-24
 """How far a point is moved to see whether a difference stays."""
+LARGE = 2.0**40
+"""Whole numbers below this one are exact, and so are their sums and products on the way."""
+ROUNDING = frozenset(LAWS) | {name for name, each in DEFINITIONS.items() if each.rounds_apart}
+"""Functions whose whole results may be rounded ones, such as tanh of 20."""
 Mask = NDArray[np.bool_]
 
 
@@ -69,6 +74,7 @@ def search(left: Term, right: Term, variables: Sequence[Var], assumptions: Seque
     if differs.any():
         for sign in (1.0, -1.0):
             stays &= _compared(left, right, _moved(points, sign), count)[2]
+        stays |= differs & _unrounded(left, right, points, count)
     category = (np.isnan(a) != np.isnan(b)) | (
         (np.isinf(a) | np.isinf(b)) & ~np.isnan(a) & ~np.isnan(b) & (a != b)
     )
@@ -103,6 +109,19 @@ def _compared(
     a, b = results[0], results[1]
     with np.errstate(all="ignore"):
         return a, b, np.abs(a - b) > (CLOSE * scale if is_float(left.dtype) else 0.0)
+
+
+def _unrounded(left: Term, right: Term, points: dict[Var, Array], count: int) -> Mask:
+    """Where all numbers on the way are small and whole, so that nothing was rounded."""
+    whole = np.ones(count, bool)
+    for term in (left, right):
+        doubled = in_doubles(term)
+        for each, values in all_values(doubled, double_points(points), count).items():
+            if isinstance(each, Apply) and each.function in ROUNDING:
+                return np.zeros(count, bool)
+            if is_float(each.dtype):
+                whole &= (values == np.rint(values)) & (np.abs(values) < LARGE)
+    return whole
 
 
 def holds_at(term: Term, point: dict[Var, float]) -> bool:

@@ -111,6 +111,7 @@ DIFFERENT = {
     "a product that wraps": (f("div", f("mul", I, 2), 2), I),
     "a shift rounds down": (f("shift_right", SMALL, 1), f("div", SMALL, 2)),
     "a cast that wraps": (f("identity", f("identity", I, dtype="i8"), dtype="i32"), I),
+    "zero to the power of zero": (f("pow", f("mul", X, 0.0), Y), f("mul", X, 0.0)),
     "one number in four billion": (
         truth("equal", f("mul", I, 3), Const(1111111111, "i32")),
         Const(0, "i1"),
