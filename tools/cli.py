@@ -72,6 +72,7 @@ COMMANDS: dict[str, Command] = {
     "explain": Command(
         "explain:explain_command", "Explain why a rule matches each operation or does not."
     ),
+    "prove": Command("prove:prove_command", "Prove rewrite rules, or refute them by a program."),
     "fuzz": Command("fuzz:fuzz_command", "Run generated programs before and after each pass."),
     "bench": Command("bench:bench_command", "Measure abele."),
     "mutate": Command(

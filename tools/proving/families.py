@@ -49,13 +49,24 @@ class Family:
 
 
 def family_of(base: Instance, seed: int = 0) -> Family:
-    """The family of a match. Raises Undecided if the spaces follow no formula."""
-    return _Fit(base, Random(f"{seed} {base.rule.name}")).family()
+    """The family of a match. Raises Undecided if the spaces follow no formula.
+
+    Numbers of attributes that are sizes, or products of sizes, change with them if there is such a
+    family, as the shape of a reshape does. Else they stay, as a stride does.
+    """
+    random = Random(f"{seed} {base.rule.name}")
+    try:
+        return _Fit(base, random, moves=True).family()
+    except Undecided as reason:
+        try:
+            return _Fit(base, random, moves=False).family()
+        except Undecided:
+            raise reason from None
 
 
 class _Fit:
-    def __init__(self, base: Instance, random: Random) -> None:
-        self.base, self.random = base, random
+    def __init__(self, base: Instance, random: Random, *, moves: bool) -> None:
+        self.base, self.random, self.moves = base, random, moves
         self.steps = base.steps()
         self.skeleton = self.steps.skeleton()
         self.numbers = _numbers(self.steps)
@@ -69,7 +80,7 @@ class _Fit:
     def at(self, sizes: Sizes) -> Steps | None:
         """The steps at sizes; None if the rule does not match there."""
         changed = {old: sizes[name] for name, old in self.names.items() if name in sizes}
-        made = self.base.resized(changed)
+        made = self.base.resized(changed, attributes=self.moves)
         if made is None:
             return None
         self.checked += 1

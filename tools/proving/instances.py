@@ -47,15 +47,20 @@ class Instance:
         return read_steps(self.left, self.right, self.names)
 
     def resized(
-        self, sizes: Mapping[int, int], elements: Mapping[Attribute, Attribute] | None = None
+        self,
+        sizes: Mapping[int, int],
+        elements: Mapping[Attribute, Attribute] | None = None,
+        *,
+        attributes: bool = True,
     ) -> Instance | None:
         """The match with other sizes; None if the rule does not match there.
 
         Args:
             sizes: the new size of axes, by the size that they have.
             elements: the new element types, by those that tensors have.
+            attributes: whether lists of numbers in attributes are sizes too.
         """
-        change = _Change(sizes, elements or {})
+        change = _Change(sizes, elements or {}, attributes)
         block = self.root.parent_block()
         assert block is not None
         values: dict[SSAValue, SSAValue] = {}
@@ -89,6 +94,7 @@ class _Change:
 
     sizes: Mapping[int, int]
     elements: Mapping[Attribute, Attribute]
+    lists: bool
 
     def op(self, op: Operation, values: Mapping[SSAValue, SSAValue]) -> Operation:
         """The changed operation. Raises VerifyException, or what the operation raises."""
@@ -115,7 +121,7 @@ class _Change:
         """The changed attribute."""
         if isinstance(attribute, DenseArrayBase):
             listed = cast("DenseArrayBase[IntegerType]", attribute)
-            if listed.elt_type == i64:
+            if listed.elt_type == i64 and self.lists:
                 return integers_attr([self.number(n) for n in listed.get_values()])
         if isinstance(attribute, BlobAttr):
             return self._blob(attribute)

@@ -126,8 +126,10 @@ class _Proof:
                 outcome = self._at_its_sizes(small)
             except Undecided:
                 return None
-        for model in (outcome.model, outcome.special_model):
-            found = refuted(self.rules, small, model) if model else None
+        models = [each for each in (outcome.model, outcome.special_model) if each]
+        # Where the shapes of both sides differ, any values show it.
+        for model in models or [{}]:
+            found = refuted(self.rules, small, model)
             if found is not None:
                 return self._of(found)
         return None
@@ -198,7 +200,7 @@ class _Proof:
         for left, right in zip(form.left, form.right, strict=True):
             one, other = elements.of(left), elements.of(right)
             if one.shape != other.shape:
-                raise Undecided("the shapes of both sides differ")
+                return Outcome("different", reason="the shapes of both sides differ")
             pairs = dict.fromkeys(zip(one.reshape(-1), other.reshape(-1), strict=True))
             if len(pairs) > MOST_PAIRS:
                 raise Undecided(
