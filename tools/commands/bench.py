@@ -64,6 +64,7 @@ PROGRAMS: Mapping[str, Benchmark] = {
     "sparse": Benchmark("..workshop.sparse_grid", "sparse_grid", ("target", "folder", "json")),
     "kit": Benchmark("..workshop.kit", "kit", ()),
     "blame": Benchmark("..workshop.blame", "blame", ()),
+    "proofs": Benchmark("..workshop.proofs", "proofs", ()),
 }
 
 PARAMETERS = {"json": "report"}
