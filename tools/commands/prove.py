@@ -15,17 +15,22 @@ from rich.table import Table
 
 from ...ir.rules import RuleSet
 from ...ir.support.errors import InputError
+from ...ir.text import read_module
 from ...passes.rules.own import FOLDER, own_rules
+from ..driver.shown_text import shown
 from ..proving.kept import file_beside, keep, own_file
+from ..proving.programs import validate
 from ..proving.proof import SECONDS, prove_rule
 from ..proving.solver import z3
 from ..proving.verdicts import KINDS, Verdict
 from ..testing.rules import rules_of
 from ..views.terminal import console
-from ..views.user_errors import text_in, user_errors
+from ..views.user_errors import CHECK_FAILED, text_in, user_errors
 from .arguments import Load
 
 ALL = "all"
+TIMES = 6
+"""Two programs have so many times the seconds of a rule."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +45,25 @@ class _File:
 def prove_command(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A .rw or .py with rules; all for abele's own.")
-    ],
+    ] = "",
     rule: Annotated[
         list[str] | None, typer.Option("--rule", metavar="NAME", help="Only this rule. Repeatable.")
     ] = None,
+    before: Annotated[
+        str,
+        typer.Option(
+            "--before", metavar="A.mlir", help="Compare this program of nn with that of --after."
+        ),
+    ] = "",
+    after: Annotated[
+        str, typer.Option("--after", metavar="B.mlir", help="The program after a change.")
+    ] = "",
     load: Load = None,
     seconds: Annotated[
-        float, typer.Option(min=0.1, help="Processor time for each rule.")
+        float,
+        typer.Option(
+            min=0.1, help="Processor time for each rule, and six times as much for two programs."
+        ),
     ] = SECONDS,
     kept: Annotated[
         bool,
@@ -54,8 +71,16 @@ def prove_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
 ) -> None:
-    """Prove rewrite rules, or refute them by a program. Exit with status 1 if one is refuted."""
+    """Prove rewrite rules, or refute them by a program. Exit with status 1 if one is refuted.
+
+    With --before and --after, prove instead that two programs of nn compute the same.
+    """
+    if before or after:
+        _compare(before, after, file, load or [], seconds)
+        return
     with user_errors(text_in(file)):
+        if not file:
+            raise InputError("nothing to prove: name a file of rules, or --before and --after")
         z3()
         found: list[tuple[str, Verdict]] = []
         for each in _files(file, load or [], rule or []):
@@ -70,6 +95,22 @@ def prove_command(
             _show([verdict for _, verdict in found])
     if any(verdict.kind == "refuted" for _, verdict in found):
         raise typer.Exit(1)
+
+
+def _compare(before: str, after: str, file: str, load: Sequence[str], seconds: float) -> None:
+    """Compare two programs. Exit with status 1 if they differ."""
+    with user_errors(before) as errors:
+        if not (before and after) or file:
+            raise InputError("--before and --after compare two programs; give both, and no rules")
+        z3()
+        context = errors.load(load).context()
+        modules = [read_module(path, context) for path in (before, after)]
+        found = validate(
+            modules[0], modules[1], context, names=(before, after), seconds=seconds * TIMES
+        )
+        sys.stdout.write(f"{shown(found.text)}\n")
+    if not found.passed:
+        raise typer.Exit(CHECK_FAILED)
 
 
 def _files(file: str, load: Sequence[str], names: Sequence[str]) -> Iterator[_File]:

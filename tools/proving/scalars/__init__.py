@@ -1,27 +1,41 @@
-"""Decides whether two scalar terms are equal, for all values of their variables."""
+"""Decides whether two scalar terms are equal, for all values of their variables.
+
+The solver is loaded by the first decision.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from .decision import decide, missing_meanings
-    from .equality import SPECIAL_TEXT, Equality
+from ..terms import Term
+from .equality import SPECIAL_TEXT, Equality
 
-_HOME = {
-    "decide": "decision",
-    "missing_meanings": "decision",
-    "Equality": "equality",
-    "SPECIAL_TEXT": "equality",
-}
-"""The file of this folder that defines each name. Those of decision import the solver."""
+__all__ = ["LIMIT", "SPECIAL_TEXT", "Equality", "decide", "missing_meanings"]
 
-__all__ = ["SPECIAL_TEXT", "Equality", "decide", "missing_meanings"]
+LIMIT = 5.0
+"""Seconds of processor time for one decision, if none are given."""
 
 
-def __getattr__(name: str) -> object:
-    """Load a name of this folder. Raises InputError if it needs the solver, and there is none."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+def decide(
+    left: Term, right: Term, assumptions: Sequence[Term] = (), limit_s: float = LIMIT
+) -> Equality:
+    """Whether two terms of one type are equal wherever all assumptions hold.
+
+    Raises InputError if the solver is not installed.
+
+    Args:
+        assumptions: truth values that hold.
+        limit_s: seconds of processor time.
+    """
+    return _decision().decide(left, right, assumptions, limit_s)
+
+
+def missing_meanings(term: Term) -> tuple[str, ...]:
+    """The functions of a term of which only congruence is known."""
+    return _decision().missing_meanings(term)
+
+
+def _decision() -> Any:
+    return import_module(".decision", __name__)

@@ -20,8 +20,6 @@ from .solver import Answer, fulfilled
 from .types import is_float
 from .unfold import unfolded
 
-LIMIT = 5.0
-"""Seconds of processor time for one question, if none are given."""
 PRODUCTS = 3
 """Products and quotients of floats to the bit take long: more than this many are not tried."""
 BITS_SHARE = 0.4
@@ -30,15 +28,8 @@ LARGE = 80
 """Special values of terms of more operations than this are not decided."""
 
 
-def decide(
-    left: Term, right: Term, assumptions: Sequence[Term] = (), limit_s: float = LIMIT
-) -> Equality:
-    """Whether two terms of one type are equal wherever all assumptions hold.
-
-    Args:
-        assumptions: truth values that hold.
-        limit_s: seconds of processor time.
-    """
+def decide(left: Term, right: Term, assumptions: Sequence[Term], limit_s: float) -> Equality:
+    """Whether two terms are equal: see the function of this name in the folder's __init__.py."""
     begin = thread_time()
     if left.dtype != right.dtype:
         raise ValueError(f"terms of {left.dtype} and {right.dtype}; need one type")
