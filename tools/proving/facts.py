@@ -9,8 +9,9 @@ from typing import Any
 from .indices import Atom, Poly, Quotient, Remainder
 from .solver import z3
 
-MILLISECONDS = 300
-"""The longest time for one question. A question that takes longer is answered by no."""
+EFFORT = 1_000_000
+"""The steps of the solver for one question, about a second. They are counted, unlike time, so that
+the answers do not depend on the host. A question that takes more is answered by no."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class _Query:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.solver: Any = z3().Solver()
-        self.solver.set("timeout", MILLISECONDS)
+        self.solver.set("rlimit", EFFORT)
         self.known: dict[Atom, Any] = {}
 
     def add(self, poly: Poly) -> None:

@@ -27,7 +27,7 @@ from ...ir.rules.bound_rule import BoundRule
 from ...ir.rules.library import FUNCTIONS
 from ...ir.rules.vocabulary import Vocabulary
 from ...ir.support.errors import InputError
-from ...passes.rules.own import FOLDER
+from ...passes.rules.own import FOLDER, own_rules
 from .verdicts import Verdict
 
 SUFFIX = ".proofs.json"
@@ -106,6 +106,22 @@ def keep(
         records[rule.name] = {"made": today, "digest": digest, "verdict": known}
     ordered = {name: records[name] for name in bound if name in records}
     file.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+
+
+def own_verdicts(name: str) -> dict[str, Kept]:
+    """The kept verdicts on abele's own rules of NAME.rw, by the name of the rule."""
+    rules = own_rules(name)
+    return kept_in(own_file(name), rules.bound, rules.vocabulary)
+
+
+def verdict_on(rule: BoundRule, vocabulary: Vocabulary) -> Kept | None:
+    """The kept verdict on a rule; None if there is none, or if it cannot be read."""
+    path = Path(rule.place.file)
+    file = file_beside(path) if path.is_absolute() or path.exists() else own_file(path.stem)
+    try:
+        return kept_in(file, [rule], vocabulary).get(rule.name)
+    except InputError:
+        return None
 
 
 # Digests
