@@ -72,7 +72,9 @@ OF_SEVERAL = {
     "passes/planner": ("several_chips",),
     "passes/replicas": ("planted_replicas",),
     "tools": ("networks", "placed_functions", "several_chips"),
-    "tools/commands": ("hostile_names", "odd_folders", "table_widths", "wrong_inputs"),
+    "tools/commands": (
+        *("hostile_names", "odd_folders", "prove_programs", "table_widths", "wrong_inputs"),
+    ),
     "tools/debug": ("opt_onnx", "overflow"),
     "tools/driver/decoding": ("packed_decoder",),
     "tools/driver": (
@@ -86,6 +88,8 @@ OF_SEVERAL = {
     "tools/importers/onnx_models": ("round_trip",),
     "tools/importers/pt2": ("both_forms", "live"),
     "tools/importers/stablehlo": ("both_forms", "programs"),
+    "tools/proving": ("public_rules",),
+    "tools/proving/scalars": ("meanings",),
     "tools/testing/generators": ("blind_spots",),
     "tools/testing/mutation": ("mutate",),
     "tools/testing/search": ("literals", "planted", "random_plans", "stablehlo", "users_levels"),

@@ -15,9 +15,9 @@ import pytest
 
 from ...ir.support.errors import InputError
 from ..testing.plugin import RuleCollector, RuleItem, RulesFile
-from .solver import z3
 
 if TYPE_CHECKING:
+    from ...ir.rules.bound_rule import BoundRule
     from .verdicts import Verdict
 
 VERDICTS = pytest.StashKey[dict[str, "Verdict"]]()
@@ -28,24 +28,42 @@ LISTED, SIZES = 2, 5
 sizes, one of so many."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option --prove."""
+    group = parser.getgroup("abele", "property tests of compiler passes")
+    group.addoption(
+        "--prove",
+        action="store_true",
+        default=False,
+        help="prove each rule of --rules; a rule that is proved needs fewer programs",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Look for the solver. Raises UsageError if it is missing."""
+    """Look for rules and the solver. Raises UsageError if one is missing."""
+    if not config.getoption("--prove"):
+        return
+    from .solver import z3  # noqa: PLC0415
+
+    if not config.getoption("--rules"):
+        raise pytest.UsageError("--prove: no rules; name a file of rules with --rules")
     try:
         _ = z3()
     except InputError as error:
         raise pytest.UsageError(str(error)) from None
-    config.stash[VERDICTS] = {}
 
 
 def pytest_abele_rule_tests(collector: RuleCollector) -> Sequence[pytest.Item]:
     """The test that proves a rule."""
+    if not collector.config.getoption("--prove"):
+        return []
     return [ProofItem.from_parent(collector, name=NAME, rule=collector.rule)]
 
 
 def pytest_abele_rule_examples(item: RuleItem, examples: int) -> int | None:
     """Fewer programs for a rule that is proved, if they test its meaning."""
     assert item.parent is not None
-    verdict = item.config.stash[VERDICTS].get(item.parent.nodeid)
+    verdict = item.config.stash.setdefault(VERDICTS, {}).get(item.parent.nodeid)
     if item.name != "keeps_the_meaning" or verdict is None or not verdict.proved:
         return None
     return examples // (LISTED if verdict.kind == "listed shapes" else SIZES)
@@ -58,7 +76,7 @@ class RuleRefuted(AssertionError):
 class ProofItem(pytest.Item):
     """The test that proves a rule."""
 
-    def __init__(self, *, rule: Any, **keywords: Any) -> None:
+    def __init__(self, *, rule: BoundRule, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.rule = rule
 
@@ -70,7 +88,7 @@ class ProofItem(pytest.Item):
         assert file is not None
         assert self.parent is not None
         verdict = prove_rule(self.rule, file.loaded[0])
-        self.config.stash[VERDICTS][self.parent.nodeid] = verdict
+        self.config.stash.setdefault(VERDICTS, {})[self.parent.nodeid] = verdict
         self.add_report_section("call", "verdict", verdict.text)
         if verdict.kind == "refuted":
             raise RuleRefuted("\n\n".join(filter(None, (verdict.text, verdict.example))))

@@ -36,8 +36,6 @@ T = TypeVar("T")
 R = TypeVar("R", bound="Report")
 
 REPORTS = pytest.StashKey[list["Report"]]()
-PROOFS = "abele.tools.proving.plugin"
-"""The plug-in that proves rules. It stands above this one, and comes in with --prove."""
 FEW = 12
 """The number of least exercised operations in the summary."""
 
@@ -71,12 +69,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         metavar="FILE.rw",
         help="test every rule of a file on generated programs; may be given several times",
-    )
-    group.addoption(
-        "--prove",
-        action="store_true",
-        default=False,
-        help="prove each rule of --rules; a rule that is proved needs fewer programs",
     )
     group.addoption(
         "--abele-load",
@@ -234,10 +226,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.args = []
     named = {argument.partition("::")[0] for argument in config.args}
     config.args += [file for file in dict.fromkeys(files) if file not in named]
-    if config.getoption("--prove"):
-        if not files:
-            raise pytest.UsageError("--prove: no rules; name a file of rules with --rules")
-        config.pluginmanager.import_plugin(PROOFS)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
