@@ -92,7 +92,13 @@ def tested(rule: BoundRule, rules: RuleSet, seconds: float) -> tuple[int, Refute
 
 def _of(wrong: RuleWrong | RuleFailed) -> Refuted:
     reason = wrong.wrong.text if isinstance(wrong, RuleWrong) else wrong.problem
-    return Refuted(reason, str(wrong))
+    shown = [f"{name} = {_text(array)}" for name, array in wrong.program.inputs.items()]
+    inputs = ["", "The inputs:", "", *shown] if shown else []
+    return Refuted(reason, "\n".join([str(wrong), *inputs]))
+
+
+def _text(array: NDArray[Any]) -> str:
+    return np.array2string(np.asarray(array, np.float64), threshold=16, separator=", ")
 
 
 def _program(form: Instance, model: Mapping[str, float], constants: bool) -> Program:

@@ -14,7 +14,6 @@ from abele.passes.rules.own import own_rules, own_vocabulary
 from abele.tools.proving.proof import prove_rule
 from abele.tools.proving.verdicts import Verdict
 
-
 SECONDS = 3.0
 """Enough for a part of the grid, which is why these tests do not count forms."""
 
