@@ -46,7 +46,9 @@ class Outcome:
         if self.exactness == "bits" and self.special == "same":
             return "equal to the bit"
         how = "equal to the bit" if self.exactness == "bits" else "equal up to rounding"
-        return f"{how}; {SPECIAL_TEXT[self.special]}"
+        values = ", ".join(f"{name} = {value:g}" for name, value in self.special_model.items())
+        where = f", as where {values}" if values else ""
+        return f"{how}; {SPECIAL_TEXT[self.special]}{where}"
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
