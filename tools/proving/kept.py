@@ -104,8 +104,7 @@ def keep(
         known["seconds"] = round(verdict.seconds, 1)
         digest = digest_of(rule, vocabulary)
         records[rule.name] = {"made": today, "digest": digest, "verdict": known}
-    ordered = {name: records[name] for name in bound if name in records}
-    file.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
 
 
 def own_verdicts(name: str) -> dict[str, Kept]:

@@ -46,6 +46,14 @@ def test_a_verdict_is_read_as_it_was_written(tmp_path: Path):
     assert (known.verdict, known.stale) == (verdict, False)
 
 
+def test_verdicts_on_other_rules_stay(tmp_path: Path):
+    rules = rules_of("rule a: nn.neg(nn.neg(x)) => x\nrule b: nn.relu(nn.relu(_) as r) => r\n")
+    for name in ("a", "b"):
+        only = rules.chosen(only=[name])
+        keep(tmp_path / "a.json", [Verdict(name, "all sizes")], only.bound, rules.vocabulary)
+    assert kept_in(tmp_path / "a.json", rules.bound, rules.vocabulary).keys() == {"a", "b"}
+
+
 def test_a_verdict_is_stale_once_its_rule_has_changed(tmp_path: Path):
     rules = rules_of("rule twice: nn.neg(nn.neg(x)) => x")
     keep(tmp_path / "a.json", [Verdict("twice", "all ranks")], rules.bound, rules.vocabulary)
