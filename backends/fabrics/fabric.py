@@ -32,12 +32,14 @@ class Fabric:
 
     Attributes:
         kind: the name of the class in `exchange.fabric`. A subclass sets it.
+        has_timetables: whether messages can have timetables: only lanes of tiles are ever busy.
         several_chips: whether its price of an exchange holds if the tiles are those of several
             chips.
     """
 
     kind: ClassVar[str] = ""
     kind_key: ClassVar[str] = "fabric"
+    has_timetables: ClassVar[bool] = True
     several_chips: ClassVar[bool] = True
 
     send_bytes_per_cycle: float = fact(
@@ -65,6 +67,9 @@ class Fabric:
         1, ASSUMED, f"work of a receive where the write pointer moves; {_CONTROL}", (0, 1e6)
     )
 
+    timetables: int = fact(
+        0, ASSUMED, "a choice: 1 to price each exchange by the timetable of its messages", (0, 1)
+    )
     phase_cycles: int = fact(
         250,
         ASSUMED,

@@ -30,6 +30,7 @@ from ..clocks.zones import Zones, zones_of
 from ..fabrics.traffic import Carried, Traffic
 from ..functions import functions_of
 from ..target import Target
+from ..timetable.moves import moves_of_copy
 from . import cost
 from .codelets import cells_cycles
 from .words import words_only
@@ -616,6 +617,8 @@ def charge_copy(
     layout, itemsize = destination.placed, destination.dtype.itemsize
     here = layout.tiles.rows
     padding, traffic = block_sizes(layout), charge.traffic
+    if target.exchange.timetables:
+        traffic.moves.extend(moves_of_copy(op, variables))
     for shared in copy_overlaps(op, variables):
         source, moved = shared.source, fragments(shared)
         there = source.tiles.rows

@@ -59,14 +59,16 @@ class Starts:
     passes: int
 
 
-def earliest(windows: Windows, rank: Integers) -> Starts:
+def earliest(windows: Windows, rank: Integers, limit: int | None = None) -> Starts | None:
     """The earliest start of each message such that windows of a lane do not meet.
 
     No window begins before cycle 0. All windows of a message are where its start puts them.
+    Returns None if a window would end behind the limit.
 
     Args:
         rank: of each message, all different; a lane takes messages in the order of their ranks,
             (messages,).
+        limit: a cycle.
     """
     messages = len(rank)
     start = np.zeros(messages, np.int64)
@@ -92,6 +94,9 @@ def earliest(windows: Windows, rank: Integers) -> Starts:
         passes += 1
         earliest_begin = np.maximum.accumulate(start[message] + offset + shift) - shift
         later = np.maximum.reduceat((earliest_begin - offset)[of_message], begins)
+        # Starts only grow from pass to pass.
+        if limit is not None and int((earliest_begin + length).max()) > limit:
+            return None
         if (later == start).all():
             break
         start = later

@@ -47,6 +47,7 @@ from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .merging import with_products
+from .ordered_messages import with_orders
 from .pipelines import make_parts, part_of_batch
 from .program import ReadProgram, read_program
 from .pruning import prune, with_sparse_products
@@ -276,10 +277,13 @@ def tailored(
 ) -> tuple[ModulePass, ...]:
     """The pipeline of a request, with the passes that its program needs besides."""
     pipeline = with_sparse_products(pipeline, program, machine.spelling())
-    if not request.tailored or request.train is not None:
+    if not request.tailored:
         return pipeline
-    # The programs of a decoder share weights, whose form the one for one token decides.
-    return with_products(pipeline, program, machine, 0 if request.decoding is None else 1)
+    if request.train is None:
+        # The programs of a decoder share weights, whose form the one for one token decides.
+        rows = 0 if request.decoding is None else 1
+        pipeline = with_products(pipeline, program, machine, rows)
+    return with_orders(pipeline, machine)
 
 
 def reading_of(request: Request, context: AbeleContext) -> Reading:
