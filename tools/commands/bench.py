@@ -39,6 +39,7 @@ PROGRAMS: Mapping[str, Benchmark] = {
         "..bench.fidelity.bench", "fidelity", ("csv", "rows", "networks", "json")
     ),
     "light": Benchmark("..bench.__main__", "bench", ("networks", "target", "json")),
+    "exchange": Benchmark("..workshop.exchanges", "exchanges", ("networks", "target")),
     "fusion": Benchmark("..workshop.fusion", "fusion", ("networks", "target")),
     "trace": Benchmark("..workshop.trace", "trace", ("networks", "target")),
     "planning": Benchmark("..workshop.planning", "planning", ("networks", "target")),

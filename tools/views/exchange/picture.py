@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,8 +11,8 @@ from ....backends.timetable.timetable import Timetable
 from ..figure import new_figure, write_figure
 from .exchanges import Exchange
 
-MOST_ROWS = 1472
-"""Tiles that are drawn; a picture of more shows every so manieth one."""
+COLUMNS = 1600
+"""Cycles that are told apart in a row."""
 
 
 def draw_exchange(exchange: Exchange, path: Path) -> None:
@@ -26,8 +27,9 @@ def draw_exchange(exchange: Exchange, path: Path) -> None:
     axes = figure.subplots(1, 2, sharey=True)
     used = np.unique(table.windows.lane // 2)
     end = max(table.cycles, 1)
+    images: list[Any] = []
     for side, (axis, title) in enumerate(zip(axes, ("lanes out", "lanes in"), strict=True)):
-        image = axis.imshow(
+        drawn = axis.imshow(
             _lanes(table, used, side, end),
             aspect="auto",
             interpolation="nearest",
@@ -36,13 +38,14 @@ def draw_exchange(exchange: Exchange, path: Path) -> None:
             vmin=0,
             vmax=max(int(used.max(initial=1)), 1),
         )
+        images.append(drawn)
         axis.axvline(table.bound, color="black", linewidth=1, linestyle="--")
         axis.set_title(title, loc="left")
         axis.set_xlabel("cycle")
     ticks = np.unique(np.linspace(0, max(len(used) - 1, 0), 9).astype(np.int64))
     axes[0].set_yticks(ticks + 0.5, [str(used[k]) for k in ticks] if len(used) else [])
     axes[0].set_ylabel("tile")
-    figure.colorbar(image, ax=axes, label="tile that sends", shrink=0.6)
+    figure.colorbar(images[0], ax=axes, label="tile that sends", shrink=0.6)
     times = f"{table.cycles / table.bound:.2f} times the bound" if table.bound else ""
     figure.suptitle(
         f"@{exchange.name}: {table.cycles:,} cycles, {times} of {table.bound:,}", parse_math=False
@@ -55,10 +58,6 @@ def _colours() -> object:
     from matplotlib import colormaps  # noqa: PLC0415
 
     return colormaps["turbo"].with_extremes(bad="white")
-
-
-COLUMNS = 1600
-"""Cycles that are told apart in a row."""
 
 
 def _lanes(table: Timetable, used: np.ndarray, side: int, end: int) -> np.ndarray:
