@@ -16,11 +16,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 
+import numpy as np
+
 from ...dialects.message_order import MessageOrder
+from ...ir.blob import Blob
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import overlap
 from ...ir.geometry.part_keys import Key, applied, difference, part, total
 from ..fabrics.fabric import Fabric
+from .colours import colours_of
 from .lanes import earliest
 from .moves import Move
 from .timetable import check_size, ranks_of, timetable
@@ -46,6 +50,12 @@ def _serves(order: MessageOrder, moves: Sequence[Move]) -> bool:
     except ValueError:
         return False
     return True
+
+
+WORTH_COLOURS = 1.1
+"""How many times as long as the bound the best keys must take before colours are tried, and how
+many times as long as colours, before these are taken. Chosen by judgement: colours are a number for
+each message, which the program has to keep."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +103,22 @@ def _best(moves: tuple[Move, ...], fabric: Fabric, tiles: int) -> Best:
             ends = found.begin + table.windows.length
             best = max(int(ends.max(initial=0)), int(table.control.max(initial=0)))
             order = each
+    if best > WORTH_COLOURS * plain.bound and len(moves) == 1:
+        tried += 1
+        coloured = by_colour(moves[0])
+        ranks = ranks_of([replace(moves[0], order=coloured)], table.messages)
+        found = earliest(table.windows, ranks, int(best / WORTH_COLOURS))
+        if found is not None:
+            ends = found.begin + table.windows.length
+            best = max(int(ends.max(initial=0)), int(table.control.max(initial=0)))
+            order = coloured
     return Best(order, best, plain.cycles, plain.bound, tried)
+
+
+def by_colour(move: Move) -> MessageOrder:
+    """The order of a move's messages by the colours of an Euler split."""
+    colour = Blob(colours_of(move.streams).astype(np.uint16))
+    return MessageOrder((), colour, move.destination.parts, move.source.parts)
 
 
 def _ordered(keys: tuple[Key, ...], move: Move) -> MessageOrder:
