@@ -80,6 +80,8 @@ def exchange_command(
             _show_all([exchange_of(module, step, target, order=order) for step in steps], top)
             return
         found = exchange_of(module, superstep_named(module, superstep), target, order=order)
+        if draw is not None and not len(found.table.start):
+            raise InputError(f"@{superstep}: no messages between tiles, so nothing to draw")
         _show(found)
         if tile is not None:
             _show_messages(f"tile {tile} sends", "to tile", sends_of(found.table, tile))

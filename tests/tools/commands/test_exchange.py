@@ -53,6 +53,12 @@ def test_what_has_no_timetable_is_refused_in_one_line(
     assert found.stderr.count("\n") == 1
 
 
+def test_an_exchange_without_messages_has_no_picture():
+    found = exchange("--superstep", "host", "--draw", "lanes.png")
+    assert found.exit_code == 2
+    assert found.stderr == "error: @host: no messages between tiles, so nothing to draw\n"
+
+
 def test_an_order_is_shown_and_makes_an_exchange_shorter():
     plain = exchange("--superstep", "centre+exp.1").stdout
     best = exchange("--superstep", "centre+exp.1", "--order").stdout
