@@ -47,6 +47,7 @@ bench: install
 	$(BIN)/abele bench comparator
 	$(BIN)/abele bench fidelity
 	$(BIN)/abele bench graphs
+	$(BIN)/python -m abele.tools.workshop.proofs $(addprefix --rules tests/tools/proving/,public.rw public_wrong.rw)
 	$(BIN)/python -m abele.tools.workshop.kernel_faults
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m large
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation
 
-from ..dialects.tile import InputOp, VerticesOp
+from ..dialects.steps import Input, Vertices
 from ..dialects.variable import Variable
 from ..ir.phases import Phases
 from ..ir.provenance import origin
@@ -85,12 +85,12 @@ def counts(module: ModuleOp) -> Counts:
     Raises InputError if the module has no entry function or names an unknown variable.
     """
     flow = flow_of(module)
-    edges: Counter[VerticesOp] = Counter()
+    edges: Counter[Vertices] = Counter()
     source_edges = loop_edges = 0
     sources: set[Operation] = set()
     for reach in reaches(flow):
         found = reach.pairs.count
-        if not isinstance(reach.producer, VerticesOp):
+        if not isinstance(reach.producer, Vertices):
             sources.add(reach.producer)
             source_edges += found
         elif reach.loop:
@@ -127,7 +127,7 @@ def counts(module: ModuleOp) -> Counts:
             for copy in flow.copies
             for shared in copy_overlaps(copy, flow.variables)
         ),
-        host_sources=sum(isinstance(s, InputOp) for s in sources),
+        host_sources=sum(isinstance(s, Input) for s in sources),
         state_sources=sum(isinstance(s, Variable) for s in sources),
         source_edges=source_edges,
         loop_edges=loop_edges,

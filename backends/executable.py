@@ -48,7 +48,7 @@ from .target import Target
 with deferred(__name__):
     from ..dialects.dtypes import numpy_dtype
     from ..dialects.host import HostTexts, host_texts
-    from ..dialects.tile import InputOp, OutputOp
+    from ..dialects.steps import Input, Output
     from ..ir.blob import Blob, BlobStore
     from ..ir.context import AbeleContext
     from ..ir.text import blobs_of, parse_module, print_module
@@ -57,13 +57,13 @@ with deferred(__name__):
 
 PROGRAM = FileFormat(
     "abele program",
-    2,
+    3,
     "compile the model again with abele compile",
-    gone=("abele from before 24 November 2026",),
+    gone=("abele from before 24 November 2026", "abele from before 1 December 2026"),
 )
 """The name and version of the format, as meta.json states them. The version also covers the texts.
 
-Version 2 has other operations at the exchange level.
+Versions 2 and 3 have other operations at the exchange level than the one before.
 """
 
 MACHINE = "exchange"
@@ -163,8 +163,8 @@ def save(
     # Equal programs make equal files, wherever they were compiled.
     texts = {level: print_module(m, folders=False).encode() for level, m in modules.items()}
     blobs = {blob.digest: blob for m in modules.values() for blob in blobs_of(m)}
-    inputs = [op for op in module.walk() if isinstance(op, InputOp)]
-    outputs = [op for op in module.walk() if isinstance(op, OutputOp)]
+    inputs = [op for op in module.walk() if isinstance(op, Input)]
+    outputs = [op for op in module.walk() if isinstance(op, Output)]
     texts_of = host_texts(module)
     codelets = codelets_in(module)
     meta = {
@@ -193,7 +193,7 @@ def save(
             _write(archive, stream, f"blobs/{digest}.bin", blob.stored.view(np.uint8))
 
 
-def _tensor(op: InputOp | OutputOp, texts: HostTexts, holding: Sequence[str]) -> dict[str, Any]:
+def _tensor(op: Input | Output, texts: HostTexts, holding: Sequence[str]) -> dict[str, Any]:
     """What meta.json says of an input or output.
 
     Args:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from ..dialects import nn, partition, tile
+from ..dialects import nn, partition
 from ..dialects.levels import EXCHANGE, NN, PARTITION, STABLEHLO, TILE
+from ..dialects.steps import first_values
 from ..ir.level import Level
 from ..ir.support.arrays import Array
 from ..ir.upstream import ModuleOp
@@ -96,7 +97,7 @@ def initial_states(module: ModuleOp) -> dict[str, Array]:
             found[op.sym_name.data] = op.value.array
         elif isinstance(op, partition.StateOp):
             found[op.sym_name.data] = op.initial.array
-    return found | {name: first.array for name, first in tile.first_values(module).items()}
+    return found | {name: first.array for name, first in first_values(module).items()}
 
 
 def _interpreted_by(interpret: Interpreter) -> Callable[[ModuleOp, Target, bool], Runner]:

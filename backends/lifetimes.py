@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation
 
 from ..dialects import control
 from ..dialects.exchange import VariableOp
-from ..dialects.tile import Arrival, CopyOp, Departure, ReadOp, SuperstepOp, VerticesOp
+from ..dialects.steps import Arrival, Copy, Departure, Read, Superstep, Vertices
 from ..ir.support.limits import LISTED_SUPERSTEPS
 from ..ir.well_known import ENTRY
 from .calls import FirstAndLastCalls
@@ -78,7 +78,7 @@ class Timeline:
         if name not in known:
             count = 0
             for op in self.functions[name].walk():
-                count += isinstance(op, SuperstepOp)
+                count += isinstance(op, Superstep)
                 if isinstance(op, func.CallOp):
                     callee = callee_of(op, self.functions, calling)
                     count += self._steps((*calling, callee.sym_name.data), known)
@@ -115,7 +115,7 @@ class Timeline:
         for name in names:
             self._touch(name, phase, writes, certain)
 
-    def _lies_on(self, op: VerticesOp, source: str) -> bool:
+    def _lies_on(self, op: Vertices, source: str) -> bool:
         """Whether the result of a vertex set overwrites a variable that it reads."""
         own, other = self.variables.get(op.destination), self.variables.get(source)
         return (
@@ -132,13 +132,13 @@ class Timeline:
 
     def _operation(self, op: Operation, calling: tuple[str, ...], certain: bool) -> None:
         match op:
-            case SuperstepOp():
+            case Superstep():
                 self.names.append(op.sym_name.data)
                 self._block(op.body.block, calling, certain)
-            case CopyOp():
+            case Copy():
                 self._touch_all(op.sources, EXCHANGE, False, certain)
                 self._touch(op.destination, EXCHANGE, True, certain)
-            case VerticesOp():
+            case Vertices():
                 # The result replaces the operand that it overwrites: they are never live together.
                 under = [name for name in op.sources if self._lies_on(op, name)]
                 elsewhere = [name for name in op.sources if name not in under]
@@ -149,7 +149,7 @@ class Timeline:
                 self._touch(op.destination, EXCHANGE, True, certain)
             case Departure():
                 self._touch(op.source, EXCHANGE, False, certain)
-            case ReadOp():
+            case Read():
                 self._touch(op.variable.string_value(), AFTER, False, certain)
             case func.CallOp():
                 callee = callee_of(op, self.functions, calling)

@@ -15,8 +15,21 @@ from weakref import proxy
 import numpy as np
 from xdsl.ir import Operation
 
-from ..dialects import exchange, tile
+from ..dialects import exchange
 from ..dialects.control import RepeatOp
+from ..dialects.steps import (
+    Arrival,
+    Copy,
+    Departure,
+    Input,
+    Load,
+    Output,
+    Read,
+    Remote,
+    Store,
+    Superstep,
+    Vertices,
+)
 from ..ir.geometry.blocks import Memory
 from ..ir.provenance import place
 from ..ir.support.arrays import Array
@@ -38,10 +51,12 @@ from .evaluate.shadow import Shadow
 from .faults import IndexFault
 from .faults import MachineFault as MachineFault
 from .target import Target
+from .timetable.faults import TimetableFault
+from .timetable.strict import check_timetables
 
 __all__ = ["DropMessage", "FlipByte", "Machine", "MachineFault", "Observer", "Price"]
 
-Price = Callable[[tile.SuperstepOp], int]
+Price = Callable[[Superstep], int]
 """Cycles that a superstep takes."""
 
 POISON = 0xFF
@@ -51,22 +66,22 @@ POISON = 0xFF
 class Observer:
     """Called as a machine runs; every method does nothing unless it is overridden."""
 
-    def before_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
+    def before_compute(self, op: Vertices, machine: Machine) -> None:
         """A vertex set is about to run: its operands can be read."""
 
-    def on_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
+    def on_compute(self, op: Vertices, machine: Machine) -> None:
         """A vertex set has run: its result can be read."""
 
-    def on_move(self, op: tile.CopyOp, machine: Machine) -> None:
+    def on_move(self, op: Copy, machine: Machine) -> None:
         """A move has been made."""
 
-    def on_remote(self, op: tile.LoadOp | tile.StoreOp, machine: Machine) -> None:
+    def on_remote(self, op: Load | Store, machine: Machine) -> None:
         """A tensor has come from remote memory, or gone there."""
 
     def on_iteration(self, op: RepeatOp, machine: Machine) -> None:
         """An iteration of a loop is about to begin, and its number can be read."""
 
-    def on_superstep(self, op: tile.SuperstepOp, machine: Machine) -> None:
+    def on_superstep(self, op: Superstep, machine: Machine) -> None:
         """A superstep has ended."""
 
 
@@ -74,9 +89,9 @@ class Observer:
 class _Superstep:
     """A superstep: its operations, each with its calls and the stamps of what they write."""
 
-    op: tile.SuperstepOp
+    op: Superstep
     moves: list[tuple[Operation, list[Call], Stamp | None]]
-    computes: list[tuple[tile.VerticesOp, list[Call], tuple[Stamp, ...]]]
+    computes: list[tuple[Vertices, list[Call], tuple[Stamp, ...]]]
     lost: list[Lost]
     flips: list[FlipByte]
     cycles: int
@@ -86,11 +101,12 @@ class Machine:
     """A target with a program loaded. State stays in memory from one run to the next.
 
     Raises MachineFault if a variable is outside the target's tiles or memory, VerifyException for
-    an operation that does not suit its variables, ValueError for a fault that cannot happen.
+    an operation that does not suit its variables, ValueError for a fault that cannot happen. A
+    strict machine raises MachineFault for an exchange whose timetable cannot run.
 
     Attributes:
         module: a module of the exchange level.
-        strict: whether every access is checked (see MachineFault).
+        strict: whether every access is checked (see MachineFault), and when messages leave.
         faults: the errors that the machine makes on purpose, to test checks.
         observers: what is called before and after each operation.
         price: gives the cycles of a superstep, which `cycles` adds up.
@@ -106,7 +122,7 @@ class Machine:
         module: ModuleOp,
         target: Target,
         strict: bool = False,
-        faults: Sequence[FlipByte | DropMessage] = (),
+        faults: Sequence[FlipByte | DropMessage | TimetableFault] = (),
         observers: Sequence[Observer] = (),
         price: Price | None = None,
         iteration_limit: int | None = None,
@@ -116,10 +132,11 @@ class Machine:
         self.observers = list(observers)
         self.cycles = 0
         self.variables = {op.symbol: op for op in module.ops if isinstance(op, exchange.VariableOp)}
-        self.remote_states = {op.symbol: op for op in module.ops if isinstance(op, tile.RemoteOp)}
+        self.remote_states = {op.symbol: op for op in module.ops if isinstance(op, Remote)}
         self._remote: dict[str, Array] = {}
         self._strict = strict
-        self._faults = tuple(faults)
+        self._faults = tuple(each for each in faults if isinstance(each, FlipByte | DropMessage))
+        late = [each for each in faults if not isinstance(each, FlipByte | DropMessage)]
         self._price = price
         check_places(self.variables, target)
         chosen = Binder if strict or faults else binder
@@ -141,11 +158,13 @@ class Machine:
         self._outputs: dict[str, Array] = {}
         # Calls hold no reference to this machine, so that its memory is freed when it is dropped.
         weak = cast(Machine, proxy(self))
-        steps = [op for op in module.walk() if isinstance(op, tile.SuperstepOp)]
+        steps = [op for op in module.walk() if isinstance(op, Superstep)]
         give, take = partial(Machine._give, weak), partial(Machine._take, weak)
         calls = self._binder.bind(steps, give, take)
         self._supersteps = {op: self._superstep(op, calls) for op in steps}
         self._check_faults()
+        if strict or late:
+            check_timetables(steps, self.variables, target, late)
         execute, number = partial(Machine._execute, weak), partial(Machine._number, weak)
         limits = (ITERATIONS, STRICT_ITERATIONS) if strict else (ITERATIONS,)
         limit = min(limits, key=lambda each: each.most)
@@ -280,10 +299,10 @@ class Machine:
     # Operations
 
     def _execute(self, op: Operation, operands: list[bool]) -> Sequence[bool]:
-        if isinstance(op, tile.SuperstepOp):
+        if isinstance(op, Superstep):
             self._run_superstep(self._supersteps[op])
             return ()
-        if isinstance(op, tile.ReadOp):
+        if isinstance(op, Read):
             name = op.variable.string_value()
             if self._shadow is not None:
                 self._shadow.check_predicate(op, name)
@@ -317,9 +336,9 @@ class Machine:
             if stamp is not None:
                 stamp.write(True)
             for observer in observers:
-                if isinstance(op, tile.CopyOp):
+                if isinstance(op, Copy):
                     observer.on_move(op, self)
-                elif isinstance(op, tile.LoadOp | tile.StoreOp):
+                elif isinstance(op, Load | Store):
                     observer.on_remote(op, self)
         for lost, old in zip(step.lost, kept, strict=True):
             np.copyto(lost.row, old, where=lost.mask)
@@ -348,20 +367,20 @@ class Machine:
         for observer in observers:
             observer.on_superstep(step.op, self)
 
-    def _give(self, op: tile.Arrival) -> Array:
+    def _give(self, op: Arrival) -> Array:
         """The tensor of an input, or what a remote state holds."""
-        if isinstance(op, tile.LoadOp):
+        if isinstance(op, Load):
             return self._remote[op.remote.string_value()]
-        assert isinstance(op, tile.InputOp)
+        assert isinstance(op, Input)
         return host_tensor(self._inputs, op.host_name.data, op.tensor)
 
-    def _take(self, op: tile.Departure, values: Array) -> None:
+    def _take(self, op: Departure, values: Array) -> None:
         """Keep the values of an output, or of a remote state."""
         kept = tensor_of(values, op.tensor.get_shape())
-        if isinstance(op, tile.StoreOp):
+        if isinstance(op, Store):
             self._remote[op.remote.string_value()] = kept
             return
-        assert isinstance(op, tile.OutputOp)
+        assert isinstance(op, Output)
         self._outputs[op.host_name.data] = kept
 
     def _flip(self, fault: FlipByte) -> None:
@@ -371,19 +390,19 @@ class Machine:
 
     # Loading
 
-    def _superstep(self, op: tile.SuperstepOp, calls: Mapping[Operation, list[Call]]) -> _Superstep:
+    def _superstep(self, op: Superstep, calls: Mapping[Operation, list[Call]]) -> _Superstep:
         moves: list[tuple[Operation, list[Call], Stamp | None]] = []
-        computes: list[tuple[tile.VerticesOp, list[Call], tuple[Stamp, ...]]] = []
+        computes: list[tuple[Vertices, list[Call], tuple[Stamp, ...]]] = []
         for inner in op.body.block.ops:
             match inner:
-                case tile.CopyOp():
+                case Copy():
                     moves.append((inner, calls[inner], self._stamps[inner.destination]))
-                case tile.VerticesOp():
+                case Vertices():
                     stamps = tuple(self._stamps[name] for name in inner.destinations)
                     computes.append((inner, calls[inner], stamps))
-                case tile.Arrival():
+                case Arrival():
                     moves.append((inner, calls[inner], self._stamps[inner.destination]))
-                case tile.Departure():
+                case Departure():
                     moves.append((inner, calls[inner], None))
                 case _:
                     pass

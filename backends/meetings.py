@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from xdsl.ir import Operation
 
-from ..dialects.tile import OUTSIDE, CopyOp, SuperstepOp, SyncOp
+from ..dialects.steps import OUTSIDE, Copy, Superstep, Sync
 from ..dialects.variable import Variable
 from ..ir.geometry.chip_groups import ChipGroups
 from ..ir.provenance import origin, place
@@ -22,7 +22,7 @@ from .prices.price import copy_overlaps, moved_variable
 from .target import Target
 
 
-def joined_by(op: CopyOp, variables: Mapping[str, Variable], chip_tiles: int) -> Integers:
+def joined_by(op: Copy, variables: Mapping[str, Variable], chip_tiles: int) -> Integers:
     """The pairs of chips between which a copy moves elements, each once: (pairs, 2), the source
     first.
 
@@ -49,7 +49,7 @@ def chips_that_meet(
     pairs = [np.zeros((0, 2), np.int64)]
     host: list[Integers] = []
     for op in ops:
-        if isinstance(op, CopyOp):
+        if isinstance(op, Copy):
             pairs.append(joined_by(op, variables, size))
         elif isinstance(op, OUTSIDE):
             host.append(moved_variable(op, variables).placed.tiles.used_chips(size))
@@ -75,7 +75,7 @@ def check_meetings(module: ModuleOp, variables: Mapping[str, Variable], target: 
     before their sender has computed them.
     """
     for step in module.walk():
-        if isinstance(step, SuperstepOp):
+        if isinstance(step, Superstep):
             sync = _sync_of(step)
             if sync is not None and sync.chips is not None and sync.chips.last >= target.chips:
                 _refuse(step, sync, f"chip {sync.chips.last} of {target.chips}")
@@ -83,12 +83,12 @@ def check_meetings(module: ModuleOp, variables: Mapping[str, Variable], target: 
                 _check_meeting(step, variables, target)
 
 
-def _check_meeting(step: SuperstepOp, variables: Mapping[str, Variable], target: Target) -> None:
+def _check_meeting(step: Superstep, variables: Mapping[str, Variable], target: Target) -> None:
     size = target.tiles_per_chip
     sync = _sync_of(step)
     group = np.full(target.chips, -1) if sync is None else groups_of(sync, target.chips)
     for op in step.body.block.ops:
-        if isinstance(op, CopyOp):
+        if isinstance(op, Copy):
             source, destination = joined_by(op, variables, size).T
             apart = (group[source] != group[destination]) | (group[source] < 0)
             if apart.any():
@@ -101,18 +101,18 @@ def _check_meeting(step: SuperstepOp, variables: Mapping[str, Variable], target:
                 _refuse(step, op, f"joins the host and chip {alone[0]}")
 
 
-def _sync_of(step: SuperstepOp) -> SyncOp | None:
+def _sync_of(step: Superstep) -> Sync | None:
     """The sync that a superstep begins with; None if a text has none."""
     first = step.body.block.first_op
-    return first if isinstance(first, SyncOp) else None
+    return first if isinstance(first, Sync) else None
 
 
-def _refuse(step: SuperstepOp, op: Operation, what: str) -> None:
+def _refuse(step: Superstep, op: Operation, what: str) -> None:
     sync = _sync_of(step)
     has = "no sync"
     if sync is not None:
         groups = "" if sync.groups is None else f" of <{sync.groups.text()}>"
-        has = f'tile.sync "{sync.zone.data}"{groups}'
+        has = f'{sync.name} "{sync.zone.data}"{groups}'
     raise MachineFault(
         f"{op.name} at {place(op)}: {what}; superstep @{step.sym_name.data} has {has}; need chips "
         "that meet at its sync",

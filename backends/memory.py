@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..dialects.exchange import VariableOp
-from ..dialects.tile import RemoteOp
+from ..dialects.steps import Remote
 from ..ir.provenance import origin
 from ..ir.support.arrays import Integers
 from ..ir.support.errors import DoesNotFit
@@ -231,7 +231,7 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
         worst_steps=worst // PHASES,
         steps=steps,
         timeline=timeline,
-        remote_bytes=sum(op.bytes for op in module.body.block.ops if isinstance(op, RemoteOp)),
+        remote_bytes=sum(op.bytes for op in module.body.block.ops if isinstance(op, Remote)),
     )
 
 

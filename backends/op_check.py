@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from ..dialects.steps import Copy, Superstep, Vertices
 from ..dialects.structured import Structure
-from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ..ir.geometry.blocks import block_view, numerators, window_view
 from ..ir.geometry.grid import Run, shape_classes
 from ..ir.geometry.layout import Layout
@@ -170,7 +170,7 @@ class OpCheck(Observer):
         self._first: Finding | None = None
         self._overflow: Overflow | None = None
         self._largest_ratio = 0.0
-        self._moves: list[CopyOp] = []
+        self._moves: list[Copy] = []
         self._moved: dict[str, Array] = {}
         self._operands: list[Array] = []
 
@@ -192,11 +192,11 @@ class OpCheck(Observer):
         self._settle(0)
         return self._largest_ratio
 
-    def on_move(self, op: CopyOp, machine: Machine) -> None:
+    def on_move(self, op: Copy, machine: Machine) -> None:
         """Note the move. All moves of a superstep happen at once, and are checked after that."""
         self._moves.append(op)
 
-    def before_compute(self, op: VerticesOp, machine: Machine) -> None:
+    def before_compute(self, op: Vertices, machine: Machine) -> None:
         """Keep the operands of a vertex set, and check that their blocks agree.
 
         Nobody writes the blocks of a tensor without elements, unless a move fills their padding.
@@ -214,7 +214,7 @@ class OpCheck(Observer):
             if differs is not None:
                 self._bits_differ("operand", op, name, differs)
 
-    def on_compute(self, op: VerticesOp, machine: Machine) -> None:
+    def on_compute(self, op: Vertices, machine: Machine) -> None:
         """Compare a result with the reference."""
         self.checked += 1
         for i, name in enumerate(op.destinations):
@@ -230,7 +230,7 @@ class OpCheck(Observer):
                 self._waiting.append(self._pool.submit(judge))
         self._operands = []
 
-    def on_superstep(self, op: SuperstepOp, machine: Machine) -> None:
+    def on_superstep(self, op: Superstep, machine: Machine) -> None:
         """Check the moves of a superstep without vertices."""
         self._check_moves(machine)
         self._moved = {}
@@ -246,7 +246,7 @@ class OpCheck(Observer):
         moves, self._moves = self._moves, []
         self.checked += len(moves)
 
-        def moved(op: CopyOp) -> tuple[Array, Mismatch | None]:
+        def moved(op: Copy) -> tuple[Array, Mismatch | None]:
             target = blocks_of(machine, op.destination)
             sources = [read_blocks(blocks_of(machine, name)) for name in op.sources]
             dense = moved_tensor(sources, op.spaces, target)
@@ -267,7 +267,7 @@ class OpCheck(Observer):
     def _bits_differ(
         self,
         kind: Literal["operand", "result", "move"],
-        op: CopyOp | VerticesOp,
+        op: Copy | Vertices,
         variable: str,
         found: Mismatch,
     ) -> None:
@@ -289,7 +289,7 @@ class OpCheck(Observer):
 
 def _judged(
     judge: Judge,
-    op: VerticesOp,
+    op: Vertices,
     operands: Sequence[Array],
     actual: Array,
     result: int,
@@ -314,7 +314,7 @@ def _judged(
 
 def _finding(
     kind: Literal["operand", "result", "value", "move"],
-    op: CopyOp | VerticesOp,
+    op: Copy | Vertices,
     variable: str,
     tile: int,
     worst: Worst,
@@ -325,7 +325,7 @@ def _finding(
         op=op.name,
         variable=variable,
         origin=origin(op),
-        superstep=step.sym_name.data if isinstance(step, SuperstepOp) else "",
+        superstep=step.sym_name.data if isinstance(step, Superstep) else "",
         ratio=worst.ratio,
         tile=tile,
         index=worst.index,
@@ -335,7 +335,7 @@ def _finding(
     )
 
 
-def overflow_of(op: VerticesOp, operands: Sequence[Array], actual: Array) -> Overflow | None:
+def overflow_of(op: Vertices, operands: Sequence[Array], actual: Array) -> Overflow | None:
     """The overflow of an operation; None if its result is finite, or an operand is not."""
     if is_floating(actual.dtype):
         count = int(np.count_nonzero(~np.isfinite(actual)))
@@ -345,7 +345,7 @@ def overflow_of(op: VerticesOp, operands: Sequence[Array], actual: Array) -> Ove
                 op=op.name,
                 variable=op.destination,
                 origin=origin(op),
-                superstep=step.sym_name.data if isinstance(step, SuperstepOp) else "",
+                superstep=step.sym_name.data if isinstance(step, Superstep) else "",
                 dtype=actual.dtype,
                 count=count,
                 size=actual.size,

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dialects.exchange import VariableOp
-from ..dialects.tile import written
+from ..dialects.steps import written
 from ..ir.geometry.layout import Layout, placement
 from ..ir.support.arrays import Integers
 from ..ir.upstream import ModuleOp

@@ -10,7 +10,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ..dialects import control
-from ..dialects.tile import ReadOp, SuperstepOp
+from ..dialects.steps import Read, Superstep
 from ..ir.support.arrays import Integers
 from ..ir.upstream import ModuleOp
 from ..ir.well_known import ENTRY
@@ -65,7 +65,7 @@ class Execution(OnZones):
         iterations: the current iteration of each loop around it, counted from 0.
     """
 
-    step: SuperstepOp
+    step: Superstep
     iterations: tuple[int, ...]
 
 
@@ -78,7 +78,7 @@ class Skipped(OnZones):
 
 
 def timeline(
-    module: ModuleOp, advances: Mapping[SuperstepOp, Advance], target: Target, most: int
+    module: ModuleOp, advances: Mapping[Superstep, Advance], target: Target, most: int
 ) -> Iterator[Execution | Skipped]:
     """The executions of one run in order, as the price of a program counts them.
 
@@ -115,7 +115,7 @@ class _Walk:
         self, op: Operation, calling: tuple[str, ...], iterations: tuple[int, ...]
     ) -> Iterator[Execution | Skipped]:
         match op:
-            case SuperstepOp():
+            case Superstep():
                 yield self._execution(op, iterations)
             case control.RepeatOp():
                 yield from self._repeat(op, calling, iterations)
@@ -127,12 +127,12 @@ class _Walk:
                 yield from self.block(op.body.block, calling, iterations)
             case func.CallOp():
                 yield from self._call(op, calling, iterations)
-            case ReadOp():
+            case Read():
                 self.clocks = self.program.after_read(self.clocks)
             case _:
                 return
 
-    def _execution(self, step: SuperstepOp, iterations: tuple[int, ...]) -> Execution:
+    def _execution(self, step: Superstep, iterations: tuple[int, ...]) -> Execution:
         advance, arrives = self.program.advances[step], self.clocks
         starts = advance.starts(arrives)
         self.clocks = starts + advance.cycles

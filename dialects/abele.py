@@ -8,17 +8,16 @@ Spaces and layouts are printed in this form:
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, TypeVar, cast, get_args
+from typing import TypeVar, cast, get_args
 
 from xdsl.dialects.builtin import AnyFloat
-from xdsl.ir import Attribute, Data, Dialect
+from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import irdl_attr_definition
 
-from ..ir.aliases import Aliased, parse_alias
+from ..ir.blob import Blob
 from ..ir.geometry.chip_groups import ChipGroups, ChipRun, runs_of
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout, placement_order, raw_layout
@@ -36,17 +35,18 @@ from ..ir.geometry.space import (
     rule_text,
 )
 from ..ir.geometry.tiles import MOST_TILES, Tiles, check_spread
-from ..ir.printer import TextPrinter
 from ..ir.support.hash_once import hash_once
 from ..ir.support.number_formats import Overflow
 from ..ir.support.same_number import same_number
-from ..ir.upstream import AttrParser, ParseError, Printer, VerifyException
+from ..ir.upstream import AttrParser, VerifyException
 from .along import Along
 from .blob_attr import BlobAttr
 from .codelets import is_codelet
+from .message_order import MessageOrderAttr
 from .numbers import number_text, parse_number
 from .structured import FURTHER, Body, Narrow, Stage
 from .table_text import parse_table
+from .value_attr import ValueAttr
 
 T = TypeVar("T")
 
@@ -174,40 +174,12 @@ def _parse_access(parser: AttrParser, names: dict[str, int]) -> AccessMap:
     )
 
 
-class _Value(Data[T], Aliased, Generic[T]):
-    """An attribute that holds one frozen value, printed in angle brackets or as an alias."""
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> T:
-        """Parse a value in angle brackets, or an alias."""
-        found = parse_alias(parser, cls)
-        if found is not None:
-            return cast("_Value[T]", found).data
-        with parser.in_angle_brackets():
-            try:
-                return cls.parse_value(parser)
-            except ValueError as error:
-                if isinstance(error, ParseError):
-                    raise
-                parser.raise_error(str(error))
-
-    @classmethod
-    @abstractmethod
-    def parse_value(cls, parser: AttrParser) -> T:
-        """Parse the text between the brackets. A ValueError becomes a ParseError."""
-
-    def print_parameter(self, printer: Printer) -> None:
-        """Print the value in angle brackets, or its alias."""
-        alias = printer.alias(self) if isinstance(printer, TextPrinter) else ""
-        printer.print_string(alias or f"<{self.text()}>")
-
-
 def _print_dim(dim: Dim) -> str:
     return f"{dim.name} = {dim.size}" + ("" if dim.kind == "parallel" else f" {dim.kind}")
 
 
 @irdl_attr_definition
-class SpaceAttr(_Value[Space]):
+class SpaceAttr(ValueAttr[Space]):
     """An iteration space.
 
     Relations (`where`) follow the results: only points at which they hold contribute. Positions
@@ -225,6 +197,11 @@ class SpaceAttr(_Value[Space]):
 
     name = "abele.space"
     alias = "space"
+
+    @property
+    def blobs(self) -> tuple[Blob, ...]:
+        """The tables of its maps, which the text names by their digest."""
+        return tuple(each.blob for each in self.data.tables)
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Space:
@@ -295,7 +272,7 @@ class SpaceAttr(_Value[Space]):
 
 
 @irdl_attr_definition
-class LayoutAttr(_Value[Layout]):
+class LayoutAttr(ValueAttr[Layout]):
     """Which block of a tensor lives on which tile.
 
     Example: #abele.layout<[96 by 6, 55 by 11 grain 2] (d0, d1) of [96, 55] at 3>
@@ -303,6 +280,11 @@ class LayoutAttr(_Value[Layout]):
 
     name = "abele.layout"
     alias = "layout"
+
+    @property
+    def blobs(self) -> tuple[Blob, ...]:
+        """The tables of its maps, which the text names by their digest."""
+        return tuple(each.blob for each in self.data.tables)
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Layout:
@@ -463,7 +445,7 @@ def _narrow_text(narrow: Narrow) -> str:
 
 
 @irdl_attr_definition
-class BodyAttr(_Value[Body]):
+class BodyAttr(ValueAttr[Body]):
     """What happens at each point of an iteration space.
 
     Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>, #abele.body<mul sum then add>,
@@ -594,7 +576,7 @@ class Plan:
 
 
 @irdl_attr_definition
-class PlanAttr(_Value[Plan]):
+class PlanAttr(ValueAttr[Plan]):
     """Decisions for one operation.
 
     Example: #abele.plan<split [6, 55, 1] order [1, 0] at 8 method amp workers [1, 6, 1]>
@@ -666,7 +648,7 @@ def _chip_run_text(run: ChipRun) -> str:
 
 
 @irdl_attr_definition
-class ChipGroupsAttr(_Value[ChipGroups]):
+class ChipGroupsAttr(ValueAttr[ChipGroups]):
     """Groups of chips: those of a group meet.
 
     Equal groups at equal distances are written once, so that a text does not grow with replicas.
@@ -691,4 +673,8 @@ class ChipGroupsAttr(_Value[ChipGroups]):
         return ", ".join(map(_chip_run_text, runs_of(self.data)))
 
 
-Abele = Dialect("abele", [], [BlobAttr, SpaceAttr, LayoutAttr, BodyAttr, PlanAttr, ChipGroupsAttr])
+Abele = Dialect(
+    "abele",
+    [],
+    [BlobAttr, SpaceAttr, LayoutAttr, BodyAttr, PlanAttr, ChipGroupsAttr, MessageOrderAttr],
+)

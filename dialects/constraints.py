@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ..ir.geometry.tile_pairs import partners_alike
 from ..ir.legality import Constraint, Kind, ModuleFacts, holds, names
 from ..ir.support.deferred import deferred
 from ..ir.support.suggestions import suggestion
@@ -20,10 +21,11 @@ from . import nn, partition
 from .abele import LayoutAttr
 from .control import ITERATION_NUMBER, RepeatOp, run_around
 from .home import HOME, REMOTE, is_remote, verify_numbers
+from .message_order import WIDTHS
 from .partition import PartitionTensor, verify_moves, verify_result_types
 from .placement import CHIPS, placement_of
 from .source_types import is_complex, part_type
-from .tile import Arrival, CopyOp, Departure, LoadOp, ReadOp, RemoteOp, StoreOp, VerticesOp
+from .steps import Arrival, Copy, Departure, Load, Read, Remote, Store, Vertices
 from .variable import ALIGNMENT, Variable
 
 with deferred(__name__):
@@ -163,13 +165,13 @@ def _check_changes(written: Iterable[Variable]) -> None:
 
 
 @holds("`reads` and `writes` name variables, and `generators` a state of generators")
-def uses_variables(op: CopyOp | VerticesOp, facts: ModuleFacts) -> None:
+def uses_variables(op: Copy | Vertices, facts: ModuleFacts) -> None:
     """The variables that an operation names exist."""
     _ = facts.get(_Uses).of(op)
 
 
 @holds("`writes` names no constant")
-def changes_variables(op: CopyOp | VerticesOp | Arrival, facts: ModuleFacts) -> None:
+def changes_variables(op: Copy | Vertices | Arrival, facts: ModuleFacts) -> None:
     """A constant keeps its value for every run, so nothing writes it."""
     if isinstance(op, Arrival):
         _check_changes((_one(op, "writes", facts),))
@@ -177,7 +179,7 @@ def changes_variables(op: CopyOp | VerticesOp | Arrival, facts: ModuleFacts) -> 
         _check_changes(facts.get(_Uses).of(op)[1])
 
 
-def _check_split(op: VerticesOp, sources: Variables, made: Variables) -> None:
+def _check_split(op: Vertices, sources: Variables, made: Variables) -> None:
     for each, need in zip((*sources, *made), op.layouts(), strict=True):
         if each.placed != need:
             raise VerifyException(
@@ -186,50 +188,75 @@ def _check_split(op: VerticesOp, sources: Variables, made: Variables) -> None:
             )
 
 
-def _check_results(op: VerticesOp, sources: Variables, made: Variables) -> None:
+def _check_results(op: Vertices, sources: Variables, made: Variables) -> None:
     verify_result_types(op.body.data, [each.tensor.element_type for each in made])
 
 
-def _check_moves(op: CopyOp, sources: Variables, made: Variables) -> None:
+def _check_moves(op: Copy, sources: Variables, made: Variables) -> None:
     verify_moves(op.moves, [each.placed.shape for each in sources], made[0].placed.shape)
 
 
-def _check_own(op: CopyOp, sources: Variables, made: Variables) -> None:
+def _check_own(op: Copy, sources: Variables, made: Variables) -> None:
     _ = op.routes(made[0].placed)
 
 
-def _check_elements(op: CopyOp, sources: Variables, made: Variables) -> None:
+def _check_elements(op: Copy, sources: Variables, made: Variables) -> None:
     for each in sources:
         if each.dtype != made[0].dtype:
             raise VerifyException(f"copies {each.dtype} @{each.symbol} into {made[0].dtype}")
 
 
-def _check_owners(op: CopyOp, sources: Variables, made: Variables) -> None:
+def _check_owners(op: Copy, sources: Variables, made: Variables) -> None:
     for each in sources:
         if not each.placed.is_partition:
             raise VerifyException(f"blocks of @{each.symbol} overlap: elements have no one owner")
 
 
+def _check_order(op: Copy, sources: Variables, made: Variables) -> None:
+    order = op.message_order
+    if order is None:
+        return
+    try:
+        order.check_parts(made[0].placed.parts, [each.placed.parts for each in sources])
+    except ValueError as error:
+        raise VerifyException(str(error)) from None
+
+
+def _check_width(op: Copy, sources: Variables, made: Variables) -> None:
+    written = made[0].placed
+    if op.lane_bits == WIDTHS[0] or partners_alike(written).all():
+        return
+    tile = int(written.tiles.of(np.flatnonzero(~partners_alike(written)))[0])
+    raise VerifyException(
+        f"width {op.lane_bits}, but tile {tile ^ 1} does not receive what tile {tile} does: both "
+        f"tiles of a pair must hold the same block of @{made[0].symbol}; remove the width"
+    )
+
+
 _USES: dict[type[Operation], dict[str, Callable[[Any, Variables, Variables], None]]] = {
-    VerticesOp: {
+    Vertices: {
         "element types that the body gives": _check_results,
         "layouts that the split needs": _check_split,
     },
-    CopyOp: {
+    Copy: {
         "`moves` lead from the shapes that it reads to the one that it writes": _check_moves,
         "chips that read their own entries hold the whole tensor each": _check_own,
         "one element type": _check_elements,
         "each element that it reads has one owner": _check_owners,
+        "keys of its `order` name parts of the two grids, which are those that the order is for": (
+            _check_order
+        ),
+        "with `width` 64, both tiles of each pair receive the same block": _check_width,
     },
 }
 """What holds between an operation and the variables that it reads and writes."""
 
 
-def uses(op_class: type[CopyOp | VerticesOp]) -> tuple[Constraint, ...]:
+def uses(op_class: type[Copy | Vertices]) -> tuple[Constraint, ...]:
     """The variables that an operation names suit it and each other."""
 
     def constraint(says: str, suit: Callable[[Any, Variables, Variables], None]) -> Constraint:
-        def check(op: CopyOp | VerticesOp, facts: ModuleFacts) -> None:
+        def check(op: Copy | Vertices, facts: ModuleFacts) -> None:
             sources, made = facts.get(_Uses).of(op)
             suit(op, sources, made)
 
@@ -247,16 +274,16 @@ class _Uses:
         self._last: Operation | None = None
         self._found: tuple[Variables, Variables] = (), ()
 
-    def of(self, op: CopyOp | VerticesOp) -> tuple[Variables, Variables]:
+    def of(self, op: Copy | Vertices) -> tuple[Variables, Variables]:
         """The variables that an operation reads, and those that it writes."""
         if op is not self._last:
             self._last, self._found = op, _named(op, self._variables)
         return self._found
 
 
-def _named(op: CopyOp | VerticesOp, known: Mapping[str, Variable]) -> tuple[Variables, Variables]:
+def _named(op: Copy | Vertices, known: Mapping[str, Variable]) -> tuple[Variables, Variables]:
     try:
-        if isinstance(op, VerticesOp) and op.generators is not None:
+        if isinstance(op, Vertices) and op.generators is not None:
             plan = op.plan.data
             held = known[op.generators.string_value()]
             verify_generators(held, plan.tiles.end)
@@ -266,13 +293,13 @@ def _named(op: CopyOp | VerticesOp, known: Mapping[str, Variable]) -> tuple[Vari
         raise VerifyException(f"no variable @{name}{suggestion(name, known)}") from None
 
 
-def verify_use(op: CopyOp | VerticesOp, variables: Mapping[str, Variable]) -> None:
+def verify_use(op: Copy | Vertices, variables: Mapping[str, Variable]) -> None:
     """Check an operation of a module that nobody has verified against the variables that it names.
 
     Raises VerifyException.
     """
     sources, made = _named(op, variables)
-    for suit in _USES[type(op)].values():
+    for suit in _USES[Copy if isinstance(op, Copy) else Vertices].values():
         suit(op, sources, made)
 
 
@@ -297,16 +324,16 @@ def tensor_outside(op: Arrival | Departure, facts: ModuleFacts) -> None:
 
 
 @holds("the tensor of the remote state that it names")
-def tensor_of_remote(op: LoadOp | StoreOp, facts: ModuleFacts) -> None:
+def tensor_of_remote(op: Load | Store, facts: ModuleFacts) -> None:
     """A load gives, and a store takes, a tensor of the remote state's type."""
     state = facts.symbols[op.remote.string_value()]
-    assert isinstance(state, RemoteOp)
+    assert isinstance(state, Remote)
     if op.tensor != state.tensor:
         raise VerifyException(f"{op.remote} is {state.tensor}; the operation says {op.tensor}")
 
 
 @holds("a variable of a single `i1`")
-def single_truth(op: ReadOp, facts: ModuleFacts) -> None:
+def single_truth(op: Read, facts: ModuleFacts) -> None:
     """The control program reads a truth value."""
     found = _one(op, "variable", facts)
     if found.dtype != np.bool_ or prod(found.placed.shape) != 1:

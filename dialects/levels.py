@@ -35,8 +35,9 @@ from .constraints import (
     uses_variables,
     variable,
 )
+from .onnx_level import ONNX_LEVEL
+from .steps import Copy, Remote, Vertices
 from .structured import Composite
-from .tile import CopyOp, RemoteOp, VerticesOp
 
 DIALECTS: dict[str, str] = {
     "abele": "abele.dialects.abele:Abele",
@@ -131,7 +132,7 @@ address; all have one; the operations are grouped into supersteps."""
 
 def _is_users(op_name: str) -> bool:
     """Whether an operation is of a dialect that neither abele nor xDSL's core defines."""
-    return op_name.partition(".")[0] not in (*DIALECTS, *SOURCE_DIALECTS, "builtin", "func")
+    return op_name.partition(".")[0] not in (*DIALECTS, *SOURCE_LEVELS, "builtin", "func")
 
 
 def _functions(*variables: str) -> tuple[Row, ...]:
@@ -185,17 +186,34 @@ _ON_VARIABLES = (
 """What holds of functions and control flow where operations work on variables: only truth values
 are values."""
 
-_VARIABLES = (
-    row("tile.copy tile.vertices", uses_variables, changes_variables),
-    row("tile.copy", *uses(CopyOp)),
-    row("tile.vertices", *uses(VerticesOp)),
-    row("tile.input tile.load", variable("writes"), changes_variables, tensor_outside),
-    row("tile.output tile.store", variable("reads"), tensor_outside),
-    row("tile.load tile.store", names("remote", "tile.remote", RemoteOp), tensor_of_remote),
-    row("tile.read", variable("variable"), single_truth),
-    row("control.repeat", variable("turn"), number_temporary),
-)
-"""What holds between operations and the variables that they name."""
+
+def _variables(dialect: str, copy: str, vertices: str) -> tuple[Row, ...]:
+    """What holds between operations and the variables that they name.
+
+    Args:
+        dialect: tile or exchange.
+        copy, vertices: what the dialect calls its copies and computations.
+    """
+
+    def each(*ops: str) -> str:
+        return " ".join(f"{dialect}.{op}" for op in ops)
+
+    return (
+        row(each(copy, vertices), uses_variables, changes_variables),
+        row(each(copy), *uses(Copy)),
+        row(each(vertices), *uses(Vertices)),
+        row(each("input", "load"), variable("writes"), changes_variables, tensor_outside),
+        row(each("output", "store"), variable("reads"), tensor_outside),
+        row(each("load", "store"), names("remote", "remote state", Remote), tensor_of_remote),
+        row(each("read"), variable("variable"), single_truth),
+    )
+
+
+_TILE_VARIABLES = _variables("tile", "copy", "vertices")
+
+_EXCHANGE_VARIABLES = _variables("exchange", "move", "compute")
+
+_TURNS = row("control.repeat", variable("turn"), number_temporary)
 
 _NN_ROWS = (*_functions("nn.state"), *_on_values(TENSOR), _NN_STATES)
 """What holds on nn, besides which of its own operations are legal."""
@@ -227,7 +245,8 @@ TILE = Level(
         row("tile"),
         *_functions("tile.variable", "tile.remote"),
         *_ON_VARIABLES,
-        *_VARIABLES,
+        *_TILE_VARIABLES,
+        _TURNS,
         row("tile.vertices", inside("tile.compute_set", "tile.superstep")),
         row("tile.sync", inside("tile.superstep")),
         row(
@@ -243,13 +262,15 @@ TILE = Level(
 EXCHANGE = Level(
     "exchange",
     (
-        row("exchange tile.superstep tile.read"),
-        *_functions("exchange.variable", "tile.remote"),
+        row("exchange"),
+        *_functions("exchange.variable", "exchange.remote"),
         *_ON_VARIABLES,
-        *_VARIABLES,
+        *_EXCHANGE_VARIABLES,
+        _TURNS,
         row(
-            "tile.sync tile.input tile.load tile.copy tile.output tile.store tile.vertices",
-            inside("tile.superstep", why="variables have addresses"),
+            "exchange.sync exchange.input exchange.load exchange.move exchange.output "
+            "exchange.store exchange.compute",
+            inside("exchange.superstep"),
             without("superstep", "the superstep around it"),
         ),
     ),
@@ -279,7 +300,11 @@ SOURCES: tuple[Level, ...] = (STABLEHLO,)
 """The levels above nn, from which a pass of their own leads there. A program is on one of them only
 if it was read as one."""
 
-SOURCE_LEVELS: dict[str, Level] = {"stablehlo": STABLEHLO, "chlo": STABLEHLO}
+SOURCE_LEVELS: dict[str, Level] = {
+    "stablehlo": STABLEHLO,
+    "chlo": STABLEHLO,
+    ONNX_LEVEL.name: ONNX_LEVEL,
+}
 """The level of the operations of each dialect above nn."""
 
 NN_CORE = Level(
@@ -290,7 +315,11 @@ NN_CORE = Level(
 )
 """The part of nn that remains after composites are decomposed. It is no level of its own."""
 
-MIXED = Level("mixed", (_NN_STATES, _PARTITION_STATES, *_VARIABLES), open=True)
+MIXED = Level(
+    "mixed",
+    (_NN_STATES, _PARTITION_STATES, *_TILE_VARIABLES, *_EXCHANGE_VARIABLES, _TURNS),
+    open=True,
+)
 """What holds of every module, also of one that passes have lowered in part. It is no level."""
 
 
@@ -319,7 +348,7 @@ def register_level(level: Level, after: Level, owner: str) -> None:
 
 def level_named(name: str) -> Level:
     """The level of a name. Raises InputError if there is none."""
-    for level in (*LEVELS, *SOURCES):
+    for level in (*LEVELS, *SOURCES, ONNX_LEVEL):
         if level.name == name:
             return level
     raise InputError(
@@ -360,6 +389,6 @@ def known_level(module: ModuleOp) -> Level:
     """
     names = {op.name for op in operations(module)}
     level = level_of(module)
-    of_levels = (DIALECTS.keys() | SOURCE_DIALECTS.keys() | LEVEL_DIALECTS.keys()) - {"control"}
+    of_levels = (DIALECTS.keys() | SOURCE_LEVELS.keys() | LEVEL_DIALECTS.keys()) - {"control"}
     has_own = any(name.partition(".")[0] in of_levels for name in names)
     return level if has_own and all(map(level.is_legal, names)) else MIXED

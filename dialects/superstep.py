@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
-from .tile import Arrival, CopyOp, Departure, LoadOp, StoreOp, VerticesOp
+from .steps import Arrival, Copy, Departure, Load, Store, Vertices
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def conflict(ops: Iterable[Operation]) -> Conflict | None:
         if touched is None:
             continue
         sources, destinations = touched
-        computes = isinstance(op, VerticesOp)
+        computes = isinstance(op, Vertices)
         for name in sorted(sources & (computed if computes else computed | moved)):
             return Conflict(op, name, f"reads @{name}, which is only being made")
         for name in sorted(destinations & (computed if computes else read | moved)):
@@ -62,13 +62,13 @@ def _touched(op: Operation) -> tuple[set[str], set[str]] | None:
     transfer nor vertices.
     """
     match op:
-        case CopyOp() | VerticesOp():
+        case Copy() | Vertices():
             return set(op.sources), set(op.destinations)
         case Arrival():
-            outside = {op.remote.string_value()} if isinstance(op, LoadOp) else set[str]()
+            outside = {op.remote.string_value()} if isinstance(op, Load) else set[str]()
             return outside, {op.destination}
         case Departure():
-            outside = {op.remote.string_value()} if isinstance(op, StoreOp) else set[str]()
+            outside = {op.remote.string_value()} if isinstance(op, Store) else set[str]()
             return {op.source}, outside
         case _:
             return None

@@ -14,7 +14,7 @@ import numpy as np
 
 from abele.backends.fabrics.traffic import Carried
 from abele.backends.prices.price import copy_overlaps, variables_of
-from abele.dialects.tile import CopyOp
+from abele.dialects.steps import Copy
 from abele.tools import compile_model
 
 WIDTH, EDGE = 560, 10
@@ -23,7 +23,7 @@ WIDTH, EDGE = 560, 10
 def drawn(module) -> str:
     """The picture of the first copy that brings a halo."""
     variables = variables_of(module)
-    copy = next(op for op in module.walk() if isinstance(op, CopyOp))
+    copy = next(op for op in module.walk() if isinstance(op, Copy))
     (shared,) = copy_overlaps(copy, variables)
     flows = Carried(shared, variables[copy.destination].dtype.itemsize).flows()
     blocks, halos = (

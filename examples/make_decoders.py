@@ -5,7 +5,8 @@
 Each takes token ids and a cache of keys and values, and returns scores of the next token and the
 cache with the new keys and values: gpt2.onnx and llama.onnx as optimum writes them, with a cache
 that grows; grouped.onnx as onnxruntime-genai writes it, with GroupQueryAttention and a cache of one
-size; scattered.onnx with TensorScatter and Attention of ONNX 24.
+size; packed.onnx the same with weights of 4 bits, two in a byte (MatMulNBits); scattered.onnx with
+TensorScatter and Attention of ONNX 24.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 Dim = int | str
+
+BITS, BLOCK = 4, 32
+"""The width of packed weights, and the terms that share a scale."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Graph:
 
     Attributes:
         scope: the module that nodes come from, which begins their names.
+        packs: whether weights of products have few bits.
     """
 
     sizes: Sizes
@@ -64,6 +70,7 @@ class Graph:
     outputs: list[onnx.ValueInfoProto] = field(default_factory=list[onnx.ValueInfoProto])
     scope: str = ""
     opset: int = 17
+    packs: bool = False
 
     def __call__(
         self, operator: str, *inputs: str, name: str = "", count: int = 1, **attributes: Any
@@ -102,7 +109,21 @@ class Graph:
 
     def dense(self, x: str, name: str, size: int, into: int) -> str:
         """A product with a weight, without a bias."""
+        if self.packs:
+            return self.packed(x, name, size, into)
         return self("MatMul", x, self.weight(f"{name}.weight", size, into), name=f"{name}.MatMul")
+
+    def packed(self, x: str, name: str, size: int, into: int) -> str:
+        """A product with a weight of few bits, and a scale for each block of terms."""
+        blocks = -(-size // BLOCK)
+        whole = self.random.integers(0, 256, (into, blocks, BLOCK * BITS // 8), np.uint8)
+        self.weights.append(numpy_helper.from_array(whole, f"{name}.weight_Q{BITS}"))
+        # As wide on the whole as the floats of `weight`.
+        scales = self.weight(f"{name}.scales", into, blocks, mean=0.04, scale=0.01)
+        return self(
+            "MatMulNBits", x, f"{name}.weight_Q{BITS}", scales, name=f"{name}.MatMulNBits",
+            domain="com.microsoft", N=into, K=size, block_size=BLOCK, bits=BITS,
+        )  # fmt: skip
 
     def biased(self, x: str, name: str, size: int, into: int) -> str:
         """A product with a weight, and a bias."""
@@ -333,9 +354,14 @@ def _fixed(sizes: Sizes, *, names: tuple[str, str]) -> tuple[Graph, str]:
     return graph, ids
 
 
-def grouped(sizes: Sizes) -> onnx.ModelProto:
-    """The decoder of `llama`, with GroupQueryAttention, which writes into a cache of one size."""
+def grouped(sizes: Sizes, *, packs: bool = False) -> onnx.ModelProto:
+    """The decoder of `llama`, with GroupQueryAttention, which writes into a cache of one size.
+
+    Args:
+        packs: whether weights of its layers have 4 bits.
+    """
     graph, ids = _fixed(sizes, names=("past_key_values.{}.{}", "present.{}.{}"))
+    graph.packs = packs
     graph.take("attention_mask", TensorProto.INT64, "batch_size", "max_length")
     total = graph("ReduceSum", "attention_mask", graph.constant([1]), keepdims=1)
     lengths = graph("Cast", graph("Sub", total, graph.constant([1])), to=TensorProto.INT32)
@@ -404,6 +430,7 @@ MODELS: dict[str, Callable[[Sizes], onnx.ModelProto]] = {
     "gpt2": gpt2,
     "llama": llama,
     "grouped": grouped,
+    "packed": partial(grouped, packs=True),
     "scattered": scattered,
 }
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from xdsl.ir import Attribute
 
+from .blob import Blob
 from .line_wrap import wrapped
 from .upstream import AttrParser, MLIRTokenKind
 
@@ -25,6 +26,11 @@ class Aliased(Attribute):
     """
 
     alias: ClassVar[str]
+
+    @property
+    def blobs(self) -> tuple[Blob, ...]:
+        """The blobs whose digests are in its text."""
+        return ()
 
     @abstractmethod
     def text(self) -> str:

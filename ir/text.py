@@ -22,12 +22,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, TypeAttribute
 
+from .aliases import Aliased
 from .blob import Blob, BlobStore
 from .context import AbeleContext
 from .dense_text import dense_elements
 from .element_types import dense_dtype
-from .geometry.layout import Layout
-from .geometry.space import Space
 from .location_text import LocationTable
 from .printer import module_text
 from .quick_lexer import QuickLexer
@@ -215,8 +214,8 @@ def _blobs_in(attribute: Attribute, seen: set[int]) -> Iterator[Blob]:
         data = cast(Data[object], attribute).data
         if isinstance(data, Blob):
             yield data
-        elif isinstance(data, Space | Layout):
-            yield from (each.blob for each in data.tables)
+        elif isinstance(attribute, Aliased):
+            yield from attribute.blobs
     for part in inner:
         yield from _blobs_in(part, seen)
 

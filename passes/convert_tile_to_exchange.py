@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..dialects import tile
 from ..dialects.home import ADDRESS
 from ..dialects.levels import EXCHANGE, TILE
-from ..dialects.tile import IN_A_SUPERSTEP, SuperstepOp
+from ..dialects.steps import IN_A_SUPERSTEP, Superstep
 from ..ir.provenance import place
 from ..ir.rules import RuleSet, RulesPass
 from ..ir.support.errors import InputError
@@ -41,7 +41,7 @@ class ConvertTileToExchange(RulesPass):
         for each in op.walk():
             if isinstance(each, tile.VariableOp) and ADDRESS not in each.attributes:
                 raise InputError(f"@{each.symbol} at {place(each)}: no address; run allocate")
-            if isinstance(each, IN_A_SUPERSTEP) and not isinstance(each.parent_op(), SuperstepOp):
+            if isinstance(each, IN_A_SUPERSTEP) and not isinstance(each.parent_op(), Superstep):
                 raise InputError(
                     f"{each.name} at {place(each)}: in no superstep; run schedule-supersteps and "
                     "group-supersteps"

@@ -18,8 +18,9 @@ from ..ir.upstream import Context, ModuleOp, ModulePass
 class EliminateDead(ModulePass):
     """Remove operations without effect whose results have no uses, and states without uses.
 
-    nn -> nn. A repeat or an if has no effect if nothing inside it has one. A while and a call stay:
-    a while may never end, and a call may store.
+    nn -> nn, and onnx -> onnx, where weights that nobody reads are removed too. A repeat or an if
+    has no effect if nothing inside it has one. A while and a call stay: a while may never end, and
+    a call may store.
     """
 
     name = "eliminate-dead"

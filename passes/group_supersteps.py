@@ -13,6 +13,7 @@ from ..backends.prices.price import variables_of
 from ..backends.target import Target
 from ..dialects import tile
 from ..dialects.levels import TILE
+from ..dialects.steps import OUTSIDE, Copy, Input, Load, Output, Store, Sync, zone_of
 from ..dialects.superstep import conflict
 from ..dialects.variable import Variable
 from ..ir.provenance import locate, origin, place
@@ -54,14 +55,14 @@ class GroupSupersteps(ModulePass):
 
 def _sync(
     group: Sequence[Operation], variables: Mapping[str, Variable], target: Target | None
-) -> tile.SyncOp:
+) -> Sync:
     """The sync of a superstep. It names no group if all chips meet."""
-    host = any(isinstance(op, tile.OUTSIDE) for op in group)
+    host = any(isinstance(op, OUTSIDE) for op in group)
     if target is None or target.chips == 1:
-        return tile.SyncOp(tile.zone_of(host=host))
+        return tile.SyncOp(zone_of(host=host))
     chips = chips_that_meet(group, variables, target)
     everybody = chips is None or chips.groups == (tuple(range(target.chips)),)
-    zone = tile.zone_of(host=host, chips=chips is not None)
+    zone = zone_of(host=host, chips=chips is not None)
     return tile.SyncOp(zone, None if everybody else chips)
 
 
@@ -80,7 +81,7 @@ def _groups(block: Block) -> list[list[Operation]]:
     return groups
 
 
-def _group(group: Sequence[Operation], names: UnusedNames, sync: tile.SyncOp) -> None:
+def _group(group: Sequence[Operation], names: UnusedNames, sync: Sync) -> None:
     """Move a group into a superstep at the place of its first operation."""
     _check_at_once(group)
     block = group[0].parent
@@ -105,9 +106,9 @@ def _name(last: Operation) -> str:
     """A name for a superstep: that of its compute set, or of the value that it copies."""
     if isinstance(last, tile.ComputeSetOp):
         return last.sym_name.data
-    if isinstance(last, tile.InputOp | tile.OutputOp):
+    if isinstance(last, Input | Output):
         return "host"
-    if isinstance(last, tile.LoadOp | tile.StoreOp):
+    if isinstance(last, Load | Store):
         return "remote"
     return origin(last) or "exchange"
 
@@ -115,7 +116,7 @@ def _name(last: Operation) -> str:
 def _check_at_once(group: Sequence[Operation]) -> None:
     """Raise InputError if the operations of a group cannot share a superstep."""
     for op in group:
-        if not isinstance(op, (tile.ComputeSetOp, tile.CopyOp, *tile.OUTSIDE)):
+        if not isinstance(op, (tile.ComputeSetOp, Copy, *OUTSIDE)):
             raise InputError(f"{op.name} at {place(op)}: cannot be part of a superstep")
     found = conflict(group)
     if found is not None:

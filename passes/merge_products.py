@@ -23,6 +23,9 @@ from .plans.planned import asked_target
 PLAN = "plan"
 """The attribute of an operation that is planned already."""
 
+SEGMENTS = "operandSegmentSizes"
+"""The property that counts the operands of each kind."""
+
 MARGIN = 2
 """How many times cheaper than products by themselves one product must be.
 
@@ -38,8 +41,9 @@ class MergeProducts(ModulePass):
 
     Products of one value with matrices that never change become one product with the matrices side
     by side, of which slices take their places. If each of them has a bias, the biases are added at
-    once too. fold-constants joins the matrices. The planner prices the product of all, and each by
-    itself. A matrix with other readers stays, because a second copy would take memory.
+    once too. fold-constants joins the matrices, also those that are cast to a narrower type first.
+    The planner prices the product of all, and each by itself. A matrix with other readers stays,
+    because a second copy would take memory.
 
         %0 = nn.matmul %x, %q     %w = nn.concat %q, %k axis 1
         %1 = nn.matmul %x, %k     %2 = nn.matmul %x, %w
@@ -75,21 +79,21 @@ class Product:
     """A product with a matrix that never changes.
 
     Attributes:
-        bias: what is added to it, or None.
+        bias: what is added to it, or None. nn.gemm may add it itself.
         sum: the operation that adds the bias, or None.
     """
 
-    op: nn.MatMulOp
+    op: nn.MatMulOp | nn.GemmOp
     bias: SSAValue | None
     sum: nn.AddOp | None
 
     @property
-    def last(self) -> nn.MatMulOp | nn.AddOp:
+    def last(self) -> nn.MatMulOp | nn.GemmOp | nn.AddOp:
         """The operation with the result."""
         return self.op if self.sum is None else self.sum
 
 
-_Key = tuple[SSAValue, Block | None, tuple[tuple[str, Attribute], ...], Attribute, bool]
+_Key = tuple[type, SSAValue, Block | None, tuple[tuple[str, Attribute], ...], Attribute, bool, bool]
 
 
 def products_of_a_value(module: ModuleOp) -> list[list[Product]]:
@@ -97,15 +101,19 @@ def products_of_a_value(module: ModuleOp) -> list[list[Product]]:
     known = _Known(module)
     found: dict[_Key, list[Product]] = {}
     for op in module.walk():
-        if not isinstance(op, nn.MatMulOp) or {GROUP, PLAN} & op.attributes.keys():
+        if not isinstance(op, nn.MatMulOp | nn.GemmOp) or {GROUP, PLAN} & op.attributes.keys():
             continue
         if 0 in nn.shape_of(op.result) or not known.alone(op.rhs):
             continue
         if len(nn.shape_of(op.rhs)) != 2:
             continue
         each = _with_bias(op, known)
-        same = tuple(sorted(op.properties.items()))
-        key = (op.lhs, op.parent, same, nn.element_of(op.rhs), each.sum is None)
+        if each is None:
+            continue
+        same = tuple(sorted((name, p) for name, p in op.properties.items() if name != SEGMENTS))
+        element = nn.element_of(op.rhs)
+        how = each.bias is None, each.sum is None
+        key = (type(op), op.lhs, op.parent, same, element, *how)
         found.setdefault(key, []).append(each)
     return [each for each in found.values() if len(each) > 1]
 
@@ -114,13 +122,20 @@ class _Known:
     """Which values the compiler knows."""
 
     def __init__(self, module: ModuleOp) -> None:
-        loads = [op.state.string_value() for op in module.walk() if isinstance(op, nn.LoadOp)]
+        # A pipeline of stages leaves loads behind that nothing reads.
+        loads = [
+            op.state.string_value()
+            for op in module.walk()
+            if isinstance(op, nn.LoadOp) and op.result.uses
+        ]
         self._changing = changing_states(module)
         self._several = {name for name in loads if loads.count(name) > 1}
 
     def alone(self, value: SSAValue) -> bool:
         """Whether a value is known, and is read once."""
         op = value.owner
+        if isinstance(op, nn.CastOp):
+            return value.has_one_use() and self.alone(op.operand)
         if isinstance(op, nn.LoadOp):
             name = op.state.string_value()
             if name in self._changing or name in self._several:
@@ -130,8 +145,12 @@ class _Known:
         return value.has_one_use()
 
 
-def _with_bias(op: nn.MatMulOp, known: _Known) -> Product:
-    """A product, with the bias that is added to it, if that is a vector of its columns."""
+def _with_bias(op: nn.MatMulOp | nn.GemmOp, known: _Known) -> Product | None:
+    """A product, with the bias that is added to it, if that is a vector of its columns; None if
+    nn.gemm itself adds something else."""
+    if isinstance(op, nn.GemmOp) and op.bias is not None:
+        own = nn.shape_of(op.bias) == nn.shape_of(op.result)[-1:] and known.alone(op.bias)
+        return Product(op, op.bias, None) if own else None
     user = op.result.get_user_of_unique_use()
     if isinstance(user, nn.AddOp) and user.parent is op.parent and GROUP not in user.attributes:
         bias = user.rhs if user.lhs is op.result else user.lhs
@@ -150,7 +169,7 @@ def _pays(products: Sequence[Product], rows: int, target: Target) -> bool:
     return MARGIN * _cycles(first, value, _joined_type(products), target) < apart
 
 
-def _with_rows(op: nn.MatMulOp, rows: int) -> Attribute:
+def _with_rows(op: nn.MatMulOp | nn.GemmOp, rows: int) -> Attribute:
     """The type of a product's value, with another number of rows."""
     shape = [*nn.shape_of(op.lhs)]
     if len(shape) > 1:
@@ -167,31 +186,57 @@ def _joined_type(products: Sequence[Product]) -> Attribute:
     return nn.tensor(tuple(shape), nn.element_of(first.rhs))
 
 
-def _columns(op: nn.MatMulOp) -> int:
+def _columns(op: nn.MatMulOp | nn.GemmOp) -> int:
     """The axis of the matrix that is the last one of the product."""
     return 0 if op.transpose_rhs is not None else 1
 
 
-def _cycles(op: nn.MatMulOp, value: Attribute, matrix: Attribute, target: Target) -> float:
-    """The cycles of a product with operands of other types in place of its own."""
+def _cycles(
+    op: nn.MatMulOp | nn.GemmOp, value: Attribute, matrix: Attribute, target: Target
+) -> float:
+    """The cycles of a product with operands of other types in place of its own, without a bias."""
     block = Block(arg_types=[value, matrix])
-    other = _product(op, *block.args)
+    other = nn.MatMulOp(
+        *block.args,
+        transpose_lhs=op.transpose_lhs is not None,
+        transpose_rhs=op.transpose_rhs is not None,
+        into_i32=isinstance(op, nn.MatMulOp) and op.into_i32 is not None,
+    )
     block.add_op(other)
     dtypes = [numpy_dtype(nn.element_of(v)) for v in (*other.operands, other.result)]
     return cycles_alone(other.structure(), dtypes, (True, False), target)
 
 
-def _product(op: nn.MatMulOp, lhs: SSAValue, rhs: SSAValue) -> nn.MatMulOp:
-    """A product like another one, of other operands."""
-    made = nn.MatMulOp(
-        lhs,
-        rhs,
-        transpose_lhs=op.transpose_lhs is not None,
-        transpose_rhs=op.transpose_rhs is not None,
-        into_i32=op.into_i32 is not None,
-    )
+def _product(
+    op: nn.MatMulOp | nn.GemmOp, rhs: SSAValue, bias: SSAValue | None
+) -> nn.MatMulOp | nn.GemmOp:
+    """A product like another one, with another matrix.
+
+    Args:
+        bias: what it adds itself, or None.
+    """
+    turned = {
+        "transpose_lhs": op.transpose_lhs is not None,
+        "transpose_rhs": op.transpose_rhs is not None,
+    }
+    if isinstance(op, nn.MatMulOp):
+        made = nn.MatMulOp(op.lhs, rhs, **turned, into_i32=op.into_i32 is not None)
+    else:
+        made = nn.GemmOp(op.lhs, rhs, bias, **turned)
     made.properties |= op.properties
     return made
+
+
+def _chain(value: SSAValue) -> list[Operation]:
+    """The operations that make a known value, the first one first: a load or a constant, and
+    casts."""
+    found: list[Operation] = []
+    op = value.owner
+    while isinstance(op, nn.CastOp):
+        found.append(op)
+        op = op.operand.owner
+    assert isinstance(op, Operation)
+    return [op, *reversed(found)]
 
 
 def _merge(products: Sequence[Product]) -> None:
@@ -206,22 +251,35 @@ def _merge(products: Sequence[Product]) -> None:
 
         def joined(values: Sequence[SSAValue], axis: int, step: str) -> SSAValue:
             # A load or a constant may stand behind the first product.
-            copies = [each.owner.clone() for each in values if isinstance(each.owner, Operation)]
-            made = nn.ConcatOp([insert(each) for each in copies], axis)
-            made.location = at(fused(copies), step)
+            mapping: dict[SSAValue, SSAValue] = {}
+            for op in (op for each in values for op in _chain(each)):
+                _ = insert(op.clone(mapping))
+            copies = [mapping[each] for each in values]
+            made = nn.ConcatOp(copies, axis)
+            made.location = at(
+                fused([o for v in copies if isinstance(o := v.owner, Operation)]), step
+            )
             return insert(made)
 
         matrix = joined([each.op.rhs for each in products], _columns(first), "merged")
-        whole = _product(first, first.lhs, matrix)
+        biases = [each.bias for each in products if each.bias is not None]
+        bias = joined(biases, 0, "merged") if biases else None
+        adds = products[0].sum is None
+        whole = _product(first, matrix, bias if adds else None)
         whole.location = fused([each.op for each in products])
         value = insert(whole)
-        biases = [each.bias for each in products if each.bias is not None]
-        if biases:
-            total = nn.AddOp(value, joined(biases, 0, "merged"))
+        if bias is not None and not adds:
+            total = nn.AddOp(value, bias)
             total.location = fused([each.last for each in products])
             value = insert(total)
         start = 0
-        read = [v.owner for each in products for v in (each.op.rhs, each.bias) if v is not None]
+        read = [
+            op
+            for each in products
+            for v in (each.op.rhs, each.bias)
+            if v is not None
+            for op in reversed(_chain(v))
+        ]
         for each in products:
             shape = nn.shape_of(each.last.result)
             starts = [*([0] * (len(shape) - 1)), start]
@@ -232,6 +290,5 @@ def _merge(products: Sequence[Product]) -> None:
             edit.replace(each.last, [part.result])
             if each.sum is not None:
                 edit.erase(each.op)
-        for owner in read:
-            assert isinstance(owner, Operation)
-            edit.erase(owner)
+        for op in read:
+            edit.erase(op)

@@ -57,6 +57,7 @@ PASSES: dict[str, str] = {
     "schedule-supersteps": "abele.passes.schedule_supersteps:ScheduleSupersteps",
     "allocate": "abele.passes.allocate:Allocate",
     "group-supersteps": "abele.passes.group_supersteps:GroupSupersteps",
+    "order-exchanges": "abele.passes.order_exchanges:OrderExchanges",
     "convert-tile-to-exchange": "abele.passes.convert_tile_to_exchange:ConvertTileToExchange",
     "differentiate": "abele.passes.differentiate:Differentiate",
     "train": "abele.passes.train:Train",

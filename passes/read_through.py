@@ -55,6 +55,8 @@ def moved_products(module: ModuleOp) -> list[nn.MatMulOp]:
         for op in module.walk()
         if isinstance(op, nn.MatMulOp)
         and not {GROUP, PLAN} & op.attributes.keys()
+        # Only nn.matmul and nn.conv may multiply 8-bit floats.
+        and not op.structure().body.is_scaled_product
         and (any(map(_movement, op.operands)) or _transposed(op) is not None)
     ]
 

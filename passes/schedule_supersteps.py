@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation
 from ..backends.prices.price import variables_of
 from ..dialects import tile
 from ..dialects.levels import TILE
+from ..dialects.steps import OUTSIDE, Copy, Superstep
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .analysis.link_order import order_links
 from .analysis.shared_meetings import share_meetings
@@ -69,21 +70,21 @@ def scheduled_blocks(op: Operation) -> Iterator[Block]:
         for block in region.blocks:
             yield block
             for inner in block.ops:
-                if not isinstance(inner, tile.ComputeSetOp | tile.SuperstepOp):
+                if not isinstance(inner, tile.ComputeSetOp | Superstep):
                     yield from scheduled_blocks(inner)
 
 
 def _number(block: Block) -> None:
     step, index = _Step(), 0
     for op in block.ops:
-        if isinstance(op, tile.CopyOp):
+        if isinstance(op, Copy):
             reads, writes = set(op.sources), {op.destination}
             clash = writes & (step.read | step.written) or reads & step.written
             fresh = step.computes or step.host is not None or bool(clash)
         elif isinstance(op, tile.ComputeSetOp):
             reads, writes = set[str](), set[str]()
             fresh = step.computes or step.host is not None
-        elif isinstance(op, tile.OUTSIDE):
+        elif isinstance(op, OUTSIDE):
             reads, writes = set[str](), set[str]()
             fresh = step.host is not type(op)
         else:
@@ -94,5 +95,5 @@ def _number(block: Block) -> None:
         step.read |= reads
         step.written |= writes
         step.computes = isinstance(op, tile.ComputeSetOp)
-        step.host = type(op) if isinstance(op, tile.OUTSIDE) else None
+        step.host = type(op) if isinstance(op, OUTSIDE) else None
         op.attributes[SUPERSTEP] = IntegerAttr(index, i64)

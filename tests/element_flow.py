@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from abele.backends.reference.moves import evaluate_moves
-from abele.dialects.tile import CopyOp, InputOp, VerticesOp
+from abele.dialects.steps import Copy, Input, Vertices
 from abele.dialects.variable import Variable
 from abele.ir.geometry.layout import placement_order
 from abele.ir.geometry.space import AccessMap, Space
@@ -35,7 +35,7 @@ class Vertex:
     turn: int
 
 
-def vertices_of(op: VerticesOp) -> list[Vertex]:
+def vertices_of(op: Vertices) -> list[Vertex]:
     """The vertices of a set, row-major over the parts of its dimensions."""
     plan, sizes = op.plan.data, op.space.data.sizes
     workers = plan.workers or (1,) * len(sizes)
@@ -70,7 +70,7 @@ class ElementFlow:
 
     module: ModuleOp
     held: dict[str, np.ndarray] = field(default_factory=dict)
-    vertices: list[tuple[VerticesOp, list[Vertex]]] = field(default_factory=list)
+    vertices: list[tuple[Vertices, list[Vertex]]] = field(default_factory=list)
     count: int = 0
     sources: int = 0
     edges: Counter[tuple[int, int, int]] = field(default_factory=Counter)
@@ -84,11 +84,11 @@ class ElementFlow:
                 self.held[op.symbol] = np.full(self.shapes[op.symbol], -1)
                 if op.is_resident:
                     self.source(op.symbol)
-            elif isinstance(op, InputOp):
+            elif isinstance(op, Input):
                 self.source(op.writes.string_value())
-            elif isinstance(op, CopyOp):
+            elif isinstance(op, Copy):
                 self.copy(op)
-            elif isinstance(op, VerticesOp):
+            elif isinstance(op, Vertices):
                 self.compute(op)
         return self
 
@@ -97,7 +97,7 @@ class ElementFlow:
         self.sources += 1
         self.held[name] = np.full(self.shapes[name], -1 - self.sources)
 
-    def copy(self, op: CopyOp) -> None:
+    def copy(self, op: Copy) -> None:
         shape = self.shapes[op.destination]
         sources = [self.held[name] for name in op.sources]
         if op.spaces is None:
@@ -108,7 +108,7 @@ class ElementFlow:
         ]
         self.held[op.destination] = evaluate_moves(moves, sources, shape, np.dtype(np.int64))
 
-    def compute(self, op: VerticesOp) -> None:
+    def compute(self, op: Vertices) -> None:
         space = op.space.data
         mine = vertices_of(op)
         for number, vertex in enumerate(mine, self.count):

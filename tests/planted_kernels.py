@@ -13,7 +13,7 @@ from abele.backends.codelets.calls import Call
 from abele.backends.host.fast import FastBinder
 from abele.backends.host.fusion import FusedBinder
 from abele.backends.host.vertices import BoundVertices
-from abele.dialects import tile
+from abele.dialects.steps import Vertices
 
 LOOP = """
 nn.state @n : tensor<8x24xf32> = {n}
@@ -74,12 +74,12 @@ def wrong_kernel(
     def wrong_fused(self: FusedBinder, ops: list[Operation]) -> dict[Operation, list[Call]]:
         found = fusing(self, ops)
         for op, calls in found.items():
-            if fused and isinstance(op, tile.VerticesOp) and variable in op.destinations:
+            if fused and isinstance(op, Vertices) and variable in op.destinations:
                 add(self, calls)
         return found
 
     def wrong_vertices(
-        self: FastBinder, op: tile.VerticesOp, equal: frozenset[int] | None = None
+        self: FastBinder, op: Vertices, equal: frozenset[int] | None = None
     ) -> BoundVertices:
         found = plain(self, op, equal or frozenset())
         # A plain run says which operands are equal.

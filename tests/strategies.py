@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -40,6 +41,15 @@ def context() -> AbeleContext:
     ):
         made.load_dialect(dialect)
     return made
+
+
+def at_exchange(text: str) -> str:
+    """A text with operations of tile as the same text with those of exchange."""
+
+    def name(match: re.Match[str]) -> str:
+        return "exchange." + {"copy": "move", "vertices": "compute"}.get(match[1], match[1])
+
+    return re.sub(r"\btile\.([a-z]+)\b", name, text)
 
 
 class Program:

@@ -12,7 +12,7 @@ from some_models import model, node, random
 from abele.backends.feeding import LINK, MACHINE, feeding
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
-from abele.dialects.tile import CopyOp, InputOp, OutputOp, SyncOp
+from abele.dialects.steps import Copy, Input, Output, Sync
 from abele.ir.errors import DoesNotFit, InputError
 from abele.tools.driver.compile import compile_model
 
@@ -66,8 +66,8 @@ def test_several_chips_with_io_tiles_give_the_bits_of_those_without(
     }
     assert all(aside.all() or not aside.any() for aside in lies.values())
     for op in module.walk():
-        if isinstance(op, InputOp | OutputOp):
-            own = op.destination if isinstance(op, InputOp) else op.source
+        if isinstance(op, Input | Output):
+            own = op.destination if isinstance(op, Input) else op.source
             assert lies[own].all()
 
 
@@ -76,7 +76,7 @@ def test_inputs_of_replicas_wait_on_the_chip_that_reads_them():
     nodes = [node("MatMul", "x w", "h"), node("Tanh", "h", "y")]
     made = model(nodes, {"x": [8, 16]}, ["y"], {"w": random((16, 16), 1)})
     exe = compile_model(made, target, io_tiles=1, replicas=4, cache=False)
-    syncs = [op for op in exe.module_at("exchange").walk() if isinstance(op, SyncOp)]
+    syncs = [op for op in exe.module_at("exchange").walk() if isinstance(op, Sync)]
     # So no sync joins chips but those with the host.
     assert {op.zone.data for op in syncs} == {"internal", "external"}
 
@@ -85,11 +85,11 @@ def test_only_what_the_host_writes_and_reads_lies_on_the_io_tiles():
     exe = compiled("tiny:8", 2)
     machine = Machine(exe.module_at("exchange"), exe.target)
     ops = list(exe.module_at("exchange").walk())
-    inputs = {op.destination for op in ops if isinstance(op, InputOp)}
-    outputs = {op.source for op in ops if isinstance(op, OutputOp)}
+    inputs = {op.destination for op in ops if isinstance(op, Input)}
+    outputs = {op.source for op in ops if isinstance(op, Output)}
     for name, v in machine.variables.items():
         assert (v.placed.tiles.span[0] >= 6) == (name in inputs | outputs), name
-    copied = {(s, op.destination) for op in ops if isinstance(op, CopyOp) for s in op.sources}
+    copied = {(s, op.destination) for op in ops if isinstance(op, Copy) for s in op.sources}
     assert all(any(a == name for a, _ in copied) for name in inputs)
     assert all(any(b == name for _, b in copied) for name in outputs)
 
@@ -98,8 +98,8 @@ def test_inputs_and_results_share_no_bytes_so_that_runs_may_overlap():
     exe = compiled("tiny:8", 1)
     machine = Machine(exe.module_at("exchange"), exe.target)
     ops = list(exe.module_at("exchange").walk())
-    names = [op.destination for op in ops if isinstance(op, InputOp)]
-    names += [op.source for op in ops if isinstance(op, OutputOp)]
+    names = [op.destination for op in ops if isinstance(op, Input)]
+    names += [op.source for op in ops if isinstance(op, Output)]
     spans = sorted((v.start, v.start + v.bytes_per_tile) for v in map(machine.variables.get, names))
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
 

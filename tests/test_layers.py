@@ -12,13 +12,13 @@ from sources import ROOMS, ROOT, files, imports_in, text_of
 
 TOOLS = (
     *("manual", "release", "workshop", "extensions", "onnx_backend"),
-    *("cli", "commands", "bench", "testing", "debug"),
+    *("cli", "commands", "bench", "proving", "testing", "debug"),
     *("views", "advice", "quantising", "driver", "importers"),
 )
 """The rooms of tools, from the top down."""
 
 TESTING = (
-    *("hostile", "mutation", "onnx_graphs", "rules"),
+    *("hostile", "onnx_tools", "mutation", "onnx_graphs", "rules"),
     *("search", "oracle", "generators", "limits"),
 )
 """The rooms of tools/testing, from the top down."""

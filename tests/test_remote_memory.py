@@ -10,7 +10,7 @@ from some_models import model, node, random
 
 from abele.backends.machine import Machine
 from abele.dialects.levels import PARTITION
-from abele.dialects.tile import InputOp, LoadOp, OutputOp, StoreOp
+from abele.dialects.steps import Input, Load, Output, Store
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.upstream import Context, ModuleOp
 from abele.passes.convert_partition_to_tile import ConvertPartitionToTile
@@ -123,10 +123,10 @@ def test_states_share_no_bytes_of_io_tiles_with_what_the_host_uses():
     exe = compiled(("*",), "tiny:6", io_tiles=2)
     module = exe.module_at("exchange")
     ops, variables = list(module.walk()), Machine(module, exe.target).variables
-    host = {op.destination for op in ops if isinstance(op, InputOp)}
-    host |= {op.source for op in ops if isinstance(op, OutputOp)}
-    states = {op.destination for op in ops if isinstance(op, LoadOp)}
-    states |= {op.source for op in ops if isinstance(op, StoreOp)}
+    host = {op.destination for op in ops if isinstance(op, Input)}
+    host |= {op.source for op in ops if isinstance(op, Output)}
+    states = {op.destination for op in ops if isinstance(op, Load)}
+    states |= {op.source for op in ops if isinstance(op, Store)}
     assert all(variables[name].placed.tiles.first >= 4 for name in host | states)
     assert max(variables[name].start + variables[name].bytes_per_tile for name in host) <= min(
         variables[name].start for name in states
@@ -146,14 +146,14 @@ def test_states_that_the_io_tiles_do_not_hold_do_not_fit():
 
 
 def forget_stores(module: ModuleOp) -> None:
-    for op in [op for op in module.walk() if isinstance(op, StoreOp)]:
+    for op in [op for op in module.walk() if isinstance(op, Store)]:
         op.detach()
 
 
 def load_after_stores(module: ModuleOp) -> None:
     """Stores come before all loads of their block."""
-    for op in [op for op in module.walk() if isinstance(op, LoadOp)]:
-        stores = [o for o in op.parent.ops if isinstance(o, StoreOp) and o.remote == op.remote]
+    for op in [op for op in module.walk() if isinstance(op, Load)]:
+        stores = [o for o in op.parent.ops if isinstance(o, Store) and o.remote == op.remote]
         if stores and stores[-1].next_op is not None:
             op.detach()
             stores[-1].parent.insert_op_after(op, stores[-1])

@@ -7,8 +7,8 @@ from dataclasses import replace
 import hypothesis.strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
-from abele.dialects import tile
 from abele.dialects.abele import PlanAttr
+from abele.dialects.steps import Vertices
 from abele.ir.pass_manager import parse_pipeline
 from abele.passes.pipelines import PASSES
 
@@ -24,7 +24,7 @@ def tile_programs(draw: st.DrawFn) -> ModuleOp:
     for each in parse_pipeline(DOWN, PASSES):
         each.apply(program.context, program.module)
     for op in program.module.walk():
-        if isinstance(op, tile.VerticesOp) and draw(st.booleans()):
+        if isinstance(op, Vertices) and draw(st.booleans()):
             workers = tuple(
                 draw(st.integers(1, 3)) if d.kind == "parallel" else 1 for d in op.space.data.dims
             )

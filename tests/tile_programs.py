@@ -374,23 +374,28 @@ def exchange_module(case: Case) -> ModuleOp:
     names = [f"x{i}" for i in range(len(tensors))]
     reads = [f"{n}.in" for n in names]
     steps = [
-        tile.SuperstepOp(
+        exchange.SuperstepOp(
             "inputs",
-            [tile.SyncOp("external")] + [tile.InputOp(n, n, t) for n, t in zip(names, tensors)],
+            [exchange.SyncOp("external")]
+            + [exchange.InputOp(n, n, t) for n, t in zip(names, tensors)],
         ),
-        tile.SuperstepOp(
+        exchange.SuperstepOp(
             "moves",
-            [tile.SyncOp("internal")] + [tile.CopyOp([n], f"{n}.in") for n in names],
+            [exchange.SyncOp("internal")] + [exchange.MoveOp([n], f"{n}.in") for n in names],
         ),
-        tile.SuperstepOp(
+        exchange.SuperstepOp(
             "compute",
             [
-                tile.SyncOp("internal"),
-                tile.VerticesOp(case.structure, case.plan, reads, "y"),
+                exchange.SyncOp("internal"),
+                exchange.ComputeOp(case.structure, case.plan, reads, "y"),
             ],
         ),
-        tile.SuperstepOp("result", [tile.SyncOp("internal"), tile.CopyOp(["y"], "y.out")]),
-        tile.SuperstepOp("outputs", [tile.SyncOp("external"), tile.OutputOp("y.out", "y", last)]),
+        exchange.SuperstepOp(
+            "result", [exchange.SyncOp("internal"), exchange.MoveOp(["y"], "y.out")]
+        ),
+        exchange.SuperstepOp(
+            "outputs", [exchange.SyncOp("external"), exchange.OutputOp("y.out", "y", last)]
+        ),
     ]
     main = func.FuncOp("main", ((), ()), Region(Block([*steps, func.ReturnOp()])))
     return ModuleOp([*ops, main])

@@ -60,6 +60,9 @@ COMMANDS: dict[str, Command] = {
     "memory": Command(
         "memory:memory_command", "Show what fills the fullest tile, by category and layer."
     ),
+    "exchange": Command(
+        "exchange:exchange_command", "Show when the messages of an exchange leave and arrive."
+    ),
     "graph": Command("graph:graph_command", "Write the vertices and edges of a program as tables."),
     "report": Command(
         "report:report_command", "Write a report: where memory and cycles go, and why."
@@ -72,6 +75,7 @@ COMMANDS: dict[str, Command] = {
     "explain": Command(
         "explain:explain_command", "Explain why a rule matches each operation or does not."
     ),
+    "prove": Command("prove:prove_command", "Prove rewrite rules, or refute them by a program."),
     "fuzz": Command("fuzz:fuzz_command", "Run generated programs before and after each pass."),
     "bench": Command("bench:bench_command", "Measure abele."),
     "mutate": Command(

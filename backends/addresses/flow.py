@@ -15,15 +15,7 @@ from xdsl.ir import Block, Operation
 
 from ...dialects import control
 from ...dialects.exchange import VariableOp
-from ...dialects.tile import (
-    Arrival,
-    CopyOp,
-    Departure,
-    OutputOp,
-    ReadOp,
-    SuperstepOp,
-    VerticesOp,
-)
+from ...dialects.steps import Arrival, Copy, Departure, Output, Read, Superstep, Vertices
 from ...ir.well_known import ENTRY
 from ..functions import callee_of
 from .in_place import is_in_place
@@ -51,7 +43,7 @@ class Access:
     variable: int
     phase: int
     op: Operation
-    step: SuperstepOp | None
+    step: Superstep | None
     harmless: bool = False
 
 
@@ -132,7 +124,7 @@ def flow_of(variables: Mapping[str, VariableOp], functions: Mapping[str, func.Fu
     The values of states and constants, and all outputs, are needed at the end.
     Raises InputError for a call of a function that does not exist or that calls itself.
     """
-    outputs = [op.host_name.data for op in functions[ENTRY].walk() if isinstance(op, OutputOp)]
+    outputs = [op.host_name.data for op in functions[ENTRY].walk() if isinstance(op, Output)]
     walk = _Walk(Flow([*variables, *dict.fromkeys(outputs)], variables, functions))
     walk.run(len(variables))
     return walk.flow
@@ -191,10 +183,10 @@ class _Walk:
             self.phase += 1
         for op in block.ops:
             match op:
-                case SuperstepOp():
+                case Superstep():
                     for each in self._superstep(op):
                         _add_phase(region, each, self.flow)
-                case ReadOp():
+                case Read():
                     read = Access(self._number[op.variable.string_value()], self.phase, op, None)
                     _add_phase(region, _Phase(self.phase, [self._read(read)]), self.flow)
                 case func.CallOp():
@@ -206,20 +198,20 @@ class _Walk:
         region.end = self.phase
         return region
 
-    def _superstep(self, step: SuperstepOp) -> tuple[_Phase, _Phase]:
+    def _superstep(self, step: Superstep) -> tuple[_Phase, _Phase]:
         exchange, compute = _Phase(self.phase), _Phase(self.phase + 1)
         self.phase += PHASES
         self.flow.supersteps += 1
         for op in step.body.block.ops:
             if isinstance(op, Departure):
                 self._touch(exchange, op, step, [op.source], [])
-                given = self._output.get(op.host_name.data) if isinstance(op, OutputOp) else None
+                given = self._output.get(op.host_name.data) if isinstance(op, Output) else None
                 if given is not None:
                     exchange.writes.append(self._write(Access(given, exchange.phase, op, step)))
             elif isinstance(op, Arrival):
                 self._touch(exchange, op, step, [], [op.destination])
-            elif isinstance(op, CopyOp | VerticesOp):
-                phase = compute if isinstance(op, VerticesOp) else exchange
+            elif isinstance(op, Copy | Vertices):
+                phase = compute if isinstance(op, Vertices) else exchange
                 self._touch(phase, op, step, op.sources, op.destinations)
         return exchange, compute
 
@@ -227,12 +219,12 @@ class _Walk:
         self,
         phase: _Phase,
         op: Operation,
-        step: SuperstepOp,
+        step: Superstep,
         sources: Sequence[str],
         destinations: Sequence[str],
     ) -> None:
         for index, name in enumerate(sources):
-            harmless = isinstance(op, VerticesOp) and is_in_place(op, index, self.flow.variables)
+            harmless = isinstance(op, Vertices) and is_in_place(op, index, self.flow.variables)
             read = Access(self._number[name], phase.phase, op, step, harmless)
             phase.reads.append(self._read(read))
         for destination in destinations:

@@ -9,7 +9,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ...dialects import control
-from ...dialects.tile import SuperstepOp
+from ...dialects.steps import Superstep
 from ...ir.well_known import ENTRY
 from ..functions import callee_of
 from .program import ProgramClocks
@@ -25,8 +25,8 @@ class Executions:
     """
 
     clocks: ProgramClocks
-    _known: dict[Block, dict[SuperstepOp, int]] = field(
-        default_factory=dict[Block, dict[SuperstepOp, int]], repr=False, compare=False
+    _known: dict[Block, dict[Superstep, int]] = field(
+        default_factory=dict[Block, dict[Superstep, int]], repr=False, compare=False
     )
 
     @property
@@ -34,11 +34,11 @@ class Executions:
         """The functions of the program by name."""
         return self.clocks.functions
 
-    def entry(self) -> dict[SuperstepOp, int]:
+    def entry(self) -> dict[Superstep, int]:
         """How often a run executes each superstep."""
         return self.block(self.functions[ENTRY].body.block, (ENTRY,))
 
-    def block(self, block: Block, calling: tuple[str, ...]) -> dict[SuperstepOp, int]:
+    def block(self, block: Block, calling: tuple[str, ...]) -> dict[Superstep, int]:
         """How often each superstep runs while a block runs once, at most MOST_TIMES.
 
         Each block is looked at once.
@@ -49,16 +49,16 @@ class Executions:
         known = self._known.get(block)
         if known is not None:
             return known
-        times: dict[SuperstepOp, int] = {}
+        times: dict[Superstep, int] = {}
         for op in block.ops:
             for step, count in self._operation(op, calling).items():
                 times[step] = min(times.get(step, 0) + count, MOST_TIMES)
         self._known[block] = times
         return times
 
-    def _operation(self, op: Operation, calling: tuple[str, ...]) -> dict[SuperstepOp, int]:
+    def _operation(self, op: Operation, calling: tuple[str, ...]) -> dict[Superstep, int]:
         match op:
-            case SuperstepOp():
+            case Superstep():
                 return {op: 1}
             case control.RepeatOp():
                 once = self.block(op.body.block, calling)

@@ -10,14 +10,14 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ...dialects import control
-from ...dialects.tile import ReadOp, SuperstepOp
+from ...dialects.steps import Read, Superstep
 from ...ir.support.arrays import Integers
 from ...ir.well_known import ENTRY
 from ..functions import callee_of
 from .advance import Advance, Meeting
 from .section import Element, Inner, Line, Meet, Power, Section, Steps
 
-Taken = Mapping[SuperstepOp, Integers]
+Taken = Mapping[Superstep, Integers]
 
 
 class ProgramClocks:
@@ -38,7 +38,7 @@ class ProgramClocks:
     def __init__(
         self,
         functions: Mapping[str, func.FuncOp],
-        advances: Mapping[SuperstepOp, Advance],
+        advances: Mapping[Superstep, Advance],
         zones: int,
         branches: Mapping[control.IfOp, Block] | None = None,
     ) -> None:
@@ -49,7 +49,7 @@ class ProgramClocks:
         self._everybody = Meeting.of(np.zeros(zones, np.int64))
         self._known: dict[Block, Line] = {}
         self._made: list[Section] = []
-        self._steps: dict[SuperstepOp, Steps] = {}
+        self._steps: dict[Superstep, Steps] = {}
 
     def block(self, block: Block, calling: tuple[str, ...]) -> Section:
         """The section of a block.
@@ -101,7 +101,7 @@ class ProgramClocks:
     def _elements(self, block: Block, calling: tuple[str, ...]) -> list[Element]:
         """The elements of a block. Supersteps in which nobody waits for others are one element."""
         found: list[Element] = []
-        run: list[SuperstepOp] = []
+        run: list[Superstep] = []
 
         def end_run() -> None:
             if run:
@@ -109,7 +109,7 @@ class ProgramClocks:
                 run.clear()
 
         for op in block.ops:
-            if isinstance(op, SuperstepOp):
+            if isinstance(op, Superstep):
                 meeting = self.advances[op].meeting
                 if meeting is not None:
                     end_run()
@@ -123,7 +123,7 @@ class ProgramClocks:
         end_run()
         return found
 
-    def _together(self, steps: list[SuperstepOp]) -> Steps:
+    def _together(self, steps: list[Superstep]) -> Steps:
         cycles = np.sum([self.advances[step].cycles for step in steps], axis=0)
         found = Steps(cycles, np.zeros_like(cycles))
         self._steps.update(dict.fromkeys(steps, found))
@@ -146,7 +146,7 @@ class ProgramClocks:
                 callee = callee_of(op, self.functions, calling)
                 inside = (*calling, callee.sym_name.data)
                 yield Inner(self.block(callee.body.block, inside))
-            case ReadOp():
+            case Read():
                 if self._everybody is not None:
                     yield Meet(self._everybody)
             case _:

@@ -6,14 +6,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...dialects.tile import SYNC_ZONES, SyncOp
+from ...dialects.steps import SYNC_ZONES, Sync
 from ...ir.geometry.chip_groups import ChipGroups
 from ...ir.support.arrays import Integers
 from ..prices.cost import sync_cycles
 from ..target import Target
 
 
-def groups_of(sync: SyncOp, chips: int) -> Integers:
+def groups_of(sync: Sync, chips: int) -> Integers:
     """The number of the group that each chip meets, (chips,); -1 for one that meets no other.
 
     Args:
@@ -22,7 +22,7 @@ def groups_of(sync: SyncOp, chips: int) -> Integers:
     return _groups(sync.zone.data, sync.chips, chips)
 
 
-def meeting_cycles(sync: SyncOp, target: Target) -> Integers:
+def meeting_cycles(sync: Sync, target: Target) -> Integers:
     """The cycles in which the tiles of each chip meet those that they wait for: (chips,)."""
     return _cycles(sync.zone.data, sync.chips, target)
 

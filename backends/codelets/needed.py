@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...dialects.tile import VerticesOp
+from ...dialects.steps import Vertices
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from .users import USERS_CODELETS, users_codelet_of
@@ -16,7 +16,7 @@ SHOWN = 12
 
 def codelets_in(module: ModuleOp) -> dict[str, dict[str, str]]:
     """The codelets of a program of vertices: the name of the file of each, and its digest."""
-    bodies = (op.structure().body for op in module.walk() if isinstance(op, VerticesOp))
+    bodies = (op.structure().body for op in module.walk() if isinstance(op, Vertices))
     names = {body.signature.name for body in bodies if body.signature is not None}
     found = {name: users_codelet_of(name) for name in sorted(names)}
     return {

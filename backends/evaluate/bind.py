@@ -12,7 +12,7 @@ import numpy as np
 
 from ...dialects.constraints import verify_use
 from ...dialects.generators import GENERATOR_BYTES
-from ...dialects.tile import CopyOp, VerticesOp
+from ...dialects.steps import Copy, Vertices
 from ...dialects.variable import Variable
 from ...ir.geometry.space import Space
 from ...ir.support.strided import as_strided
@@ -23,7 +23,7 @@ from .blocks import Blocks, bind_copy
 
 
 def calls_of_copy(
-    op: CopyOp, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks], scratch: Scratch
+    op: Copy, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks], scratch: Scratch
 ) -> list[Call]:
     """The calls of a copy.
 
@@ -35,9 +35,9 @@ def calls_of_copy(
 
 
 def routes_of(
-    op: CopyOp, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks]
+    op: Copy, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks]
 ) -> tuple[tuple[Space, ...] | None, Blocks]:
-    """The moves of a copy, and the blocks that it fills: see `CopyOp.routes`."""
+    """The moves of a copy, and the blocks that it fills: see `Copy.routes`."""
     written, placed = blocks[op.destination], variables[op.destination].placed
     layout, moves = op.routes(placed)
     # In an array of its own, a variable has a row a cell, on whatever tile that is.
@@ -45,7 +45,7 @@ def routes_of(
 
 
 def calls_of_vertices(
-    op: VerticesOp,
+    op: Vertices,
     variables: Mapping[str, Variable],
     blocks: Mapping[str, Blocks],
     scratch: Scratch,
@@ -74,7 +74,7 @@ def calls_of_vertices(
 
 
 def generators_of(
-    op: VerticesOp, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks]
+    op: Vertices, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks]
 ) -> Generators | None:
     """The generators from which a vertex set draws; None if it names none."""
     if op.generators is None:

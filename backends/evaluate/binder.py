@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from ...dialects import exchange, tile
+from ...dialects import exchange
+from ...dialects.steps import Arrival, Copy, Departure, Superstep, Vertices
 from ...ir.geometry.blocks import Memory
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call, Scratch
@@ -21,10 +22,10 @@ from ..tile_rows import row_bytes
 from .bind import calls_of_copy, calls_of_vertices
 from .blocks import Blocks, read_blocks, write_blocks
 
-Give = Callable[[tile.Arrival], Array]
+Give = Callable[[Arrival], Array]
 """Returns the tensor that comes from outside: from the host, or from remote memory."""
 
-Take = Callable[[tile.Departure, Array], None]
+Take = Callable[[Departure, Array], None]
 """Gives values to the host or to remote memory, in their variable's viewed shape."""
 
 
@@ -61,7 +62,7 @@ class Binder:
         return np.zeros((tiles, row_bytes(bytes_per_tile)), np.uint8)
 
     def bind(
-        self, steps: Sequence[tile.SuperstepOp], give: Give, take: Take
+        self, steps: Sequence[Superstep], give: Give, take: Take
     ) -> dict[Operation, list[Call]]:
         """The calls of each operation of the supersteps.
 
@@ -74,24 +75,24 @@ class Binder:
         for step in steps:
             found.update(self.superstep(step))
             for op in step.body.block.ops:
-                if isinstance(op, tile.Arrival):
+                if isinstance(op, Arrival):
                     found[op] = self.input(op, give)
-                elif isinstance(op, tile.Departure):
+                elif isinstance(op, Departure):
                     found[op] = self.output(op, take)
         return found
 
-    def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
+    def superstep(self, step: Superstep) -> dict[Operation, list[Call]]:
         """The calls of a superstep's moves and vertices."""
         known = self.variables, self.blocks, self.scratch
         found: dict[Operation, list[Call]] = {}
         for op in step.body.block.ops:
-            if isinstance(op, tile.CopyOp):
+            if isinstance(op, Copy):
                 found[op] = calls_of_copy(op, *known)
-            elif isinstance(op, tile.VerticesOp):
+            elif isinstance(op, Vertices):
                 found[op] = calls_of_vertices(op, *known)
         return found
 
-    def input(self, op: tile.Arrival, give: Give) -> list[Call]:
+    def input(self, op: Arrival, give: Give) -> list[Call]:
         """The calls that write a tensor from outside into its variable."""
 
         def write(blocks: Blocks) -> None:
@@ -99,7 +100,7 @@ class Binder:
 
         return [(write, (self.blocks[op.destination],))]
 
-    def output(self, op: tile.Departure, take: Take) -> list[Call]:
+    def output(self, op: Departure, take: Take) -> list[Call]:
         """The calls that give the value of a variable to the outside."""
 
         def read(blocks: Blocks) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dialects.tile import CopyOp, SuperstepOp
+from ...dialects.steps import Copy, Superstep
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import AccessMap, Space
 from ..codelets.numerics import Placed
@@ -55,13 +55,13 @@ class Lost:
     mask: NDArray[np.bool_]
 
 
-def lost_bytes(drop: DropMessage, step: SuperstepOp, blocks: Mapping[str, Blocks]) -> list[Lost]:
+def lost_bytes(drop: DropMessage, step: Superstep, blocks: Mapping[str, Blocks]) -> list[Lost]:
     """The bytes that the moves of a superstep bring from one tile to another."""
     lost: list[Lost] = []
     if drop.source_tile == drop.destination_tile:
         return lost
     for move in step.body.block.ops:
-        if not isinstance(move, CopyOp):
+        if not isinstance(move, Copy):
             continue
         target = blocks[move.destination]
         if drop.destination_tile not in target.layout.tiles:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects.exchange import VariableOp
-from ...dialects.tile import CopyOp, Departure, SuperstepOp, VerticesOp, written_by
+from ...dialects.steps import Copy, Departure, Superstep, Vertices, written_by
 from ...ir.geometry.blocks import block_view, owner_classes
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.provenance import origin, place
@@ -81,7 +81,7 @@ class Shadow:
         """Raise MachineFault if the control program reads an undefined predicate."""
         self._check_defined(None, op, name, every=False)
 
-    def check_phase(self, step: SuperstepOp, ops: Sequence[Operation]) -> None:
+    def check_phase(self, step: Superstep, ops: Sequence[Operation]) -> None:
         """Check the accesses of a phase.
 
         Raises MachineFault if operations read bytes that are undefined or written in the same
@@ -94,7 +94,7 @@ class Shadow:
                 number,
                 op,
                 name,
-                isinstance(op, VerticesOp) and is_in_place(op, index, self._variables),
+                isinstance(op, Vertices) and is_in_place(op, index, self._variables),
             )
             for number, op in enumerate(ops)
             for index, name in enumerate(_read(op))
@@ -119,7 +119,7 @@ class Shadow:
                     )
                 marks[...] = base + number
         for number, op, name, in_place in reads:
-            every = isinstance(op, VerticesOp)
+            every = isinstance(op, Vertices)
             self._check_defined(step, op, name, every)
             if self._meeting(name).isdisjoint(shared):
                 continue
@@ -193,7 +193,7 @@ class Shadow:
 
     def _check_defined(
         self,
-        step: SuperstepOp | None,
+        step: Superstep | None,
         op: Operation,
         name: str,
         every: bool,
@@ -214,7 +214,7 @@ class Shadow:
 
     def _fault(
         self,
-        step: SuperstepOp | None,
+        step: Superstep | None,
         op: Operation,
         name: str,
         cls: tuple[Run, ...],
@@ -256,6 +256,6 @@ def _who(op: Operation) -> str:
 
 
 def _read(op: Operation) -> list[str]:
-    if isinstance(op, CopyOp | VerticesOp):
+    if isinstance(op, Copy | Vertices):
         return op.sources
     return [op.source] if isinstance(op, Departure) else []

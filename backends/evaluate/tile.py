@@ -9,7 +9,20 @@ from xdsl.ir import Operation
 
 from ...dialects import tile
 from ...dialects.control import RepeatOp
+from ...dialects.steps import (
+    Copy,
+    Input,
+    Load,
+    Output,
+    Read,
+    Remote,
+    Store,
+    Superstep,
+    Sync,
+    Vertices,
+)
 from ...ir.provenance import place
+from ...ir.support.by_class import entry_for
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from ...ir.well_known import ENTRY
@@ -21,10 +34,10 @@ from .control import Walker
 from .host import Array, Run, host_tensor
 from .partition import stacked_blocks
 
-Read = Callable[[str], Array]
+Reading = Callable[[str], Array]
 """Returns the current value of a variable as a tensor."""
 
-Observer = Callable[[Operation, Read], None]
+Observer = Callable[[Operation, Reading], None]
 """Called after an operation that moves, computes or exchanges data with the host."""
 
 
@@ -61,7 +74,7 @@ class _Evaluator:
         self.variables = {op.symbol: op for op in module.ops if isinstance(op, tile.VariableOp)}
         self.remote: dict[str, Array] = {}
         for op in module.ops:
-            if isinstance(op, tile.RemoteOp):
+            if isinstance(op, Remote):
                 name = op.symbol
                 self.remote[name] = (
                     host_tensor(state, name, op.tensor, "state")
@@ -90,7 +103,7 @@ class _Evaluator:
         return tensor_of(read_blocks(self.blocks[name]), self.variables[name].tensor.get_shape())
 
     def execute(self, op: Operation, operands: list[bool]) -> Sequence[bool]:
-        what = _EXECUTE.get(type(op))
+        what = entry_for(_EXECUTE, type(op))
         if what is None:
             raise InputError(f"{op.name} at {place(op)}: not an operation of the tile level")
         results = what(self, op)
@@ -106,15 +119,15 @@ class _Evaluator:
             self.observe(op, self.read)
         return []
 
-    def in_order(self, op: tile.ComputeSetOp | tile.SuperstepOp) -> Sequence[bool]:
+    def in_order(self, op: tile.ComputeSetOp | Superstep) -> Sequence[bool]:
         for each in op.body.block.ops:
             self.execute(each, [])
         return []
 
-    def sync(self, op: tile.SyncOp) -> Sequence[bool]:
+    def sync(self, op: Sync) -> Sequence[bool]:
         return []
 
-    def vertices(self, op: tile.VerticesOp) -> Sequence[bool]:
+    def vertices(self, op: Vertices) -> Sequence[bool]:
         calls = self.bound.get(op)
         if calls is None:
             # Each variable has an array of its own, whose first row is its first cell.
@@ -125,45 +138,45 @@ class _Evaluator:
             run_calls(calls)
         return []
 
-    def copy(self, op: tile.CopyOp) -> Sequence[bool]:
+    def copy(self, op: Copy) -> Sequence[bool]:
         calls = self.bound.get(op)
         if calls is None:
             calls = self.bound[op] = calls_of_copy(op, self.variables, self.blocks, self.scratch)
         run_calls(calls)
         return []
 
-    def input(self, op: tile.InputOp) -> Sequence[bool]:
+    def input(self, op: Input) -> Sequence[bool]:
         values = host_tensor(self.inputs, op.host_name.data, op.tensor)
         write_blocks(values, self.blocks[op.writes.string_value()])
         return []
 
-    def output(self, op: tile.OutputOp) -> Sequence[bool]:
+    def output(self, op: Output) -> Sequence[bool]:
         values = read_blocks(self.blocks[op.reads.string_value()])
         self.outputs[op.host_name.data] = tensor_of(values, op.tensor.get_shape())
         return []
 
-    def load(self, op: tile.LoadOp) -> Sequence[bool]:
+    def load(self, op: Load) -> Sequence[bool]:
         write_blocks(self.remote[op.remote.string_value()], self.blocks[op.destination])
         return []
 
-    def store(self, op: tile.StoreOp) -> Sequence[bool]:
+    def store(self, op: Store) -> Sequence[bool]:
         values = read_blocks(self.blocks[op.source])
         self.remote[op.remote.string_value()] = tensor_of(values, op.tensor.get_shape())
         return []
 
-    def predicate(self, op: tile.ReadOp) -> Sequence[bool]:
+    def predicate(self, op: Read) -> Sequence[bool]:
         return [bool(np.reshape(self.read(op.variable.string_value()), ()))]
 
 
 _EXECUTE: dict[type[Operation], Callable[..., Sequence[bool]]] = {
     tile.ComputeSetOp: _Evaluator.in_order,
-    tile.SuperstepOp: _Evaluator.in_order,
-    tile.SyncOp: _Evaluator.sync,
-    tile.VerticesOp: _Evaluator.vertices,
-    tile.CopyOp: _Evaluator.copy,
-    tile.InputOp: _Evaluator.input,
-    tile.OutputOp: _Evaluator.output,
-    tile.LoadOp: _Evaluator.load,
-    tile.StoreOp: _Evaluator.store,
-    tile.ReadOp: _Evaluator.predicate,
+    Superstep: _Evaluator.in_order,
+    Sync: _Evaluator.sync,
+    Vertices: _Evaluator.vertices,
+    Copy: _Evaluator.copy,
+    Input: _Evaluator.input,
+    Output: _Evaluator.output,
+    Load: _Evaluator.load,
+    Store: _Evaluator.store,
+    Read: _Evaluator.predicate,
 }

@@ -32,12 +32,14 @@ class Fabric:
 
     Attributes:
         kind: the name of the class in `exchange.fabric`. A subclass sets it.
+        has_timetables: whether messages can have timetables: only lanes of tiles are ever busy.
         several_chips: whether its price of an exchange holds if the tiles are those of several
             chips.
     """
 
     kind: ClassVar[str] = ""
     kind_key: ClassVar[str] = "fabric"
+    has_timetables: ClassVar[bool] = True
     several_chips: ClassVar[bool] = True
 
     send_bytes_per_cycle: float = fact(
@@ -65,6 +67,17 @@ class Fabric:
         1, ASSUMED, f"work of a receive where the write pointer moves; {_CONTROL}", (0, 1e6)
     )
 
+    timetables: int = fact(
+        0, ASSUMED, "a choice: 1 to price each exchange by the timetable of its messages", (0, 1)
+    )
+    phase_cycles: int = fact(
+        250,
+        ASSUMED,
+        "cycles of a superstep beside those of its timetable; published for the C600 alone, "
+        "ipu-stack EXCHANGE_SLACK",
+        (0, 1e7),
+    )
+
     # What a subclass may say.
 
     @property
@@ -79,6 +92,17 @@ class Fabric:
         one looks at the ports alone.
         """
         return self.least_cycles(traffic.arriving, traffic.sent, traffic.control)
+
+    def latency(self, source: Integers, destination: Integers) -> Integers:
+        """Cycles from the moment a tile sends a word to that at which its receiver hears it.
+
+        Each tile counts from its own release by the sync, so a number may be negative. 0 for a
+        fabric whose distances nobody measured.
+
+        Args:
+            source, destination: tiles, (pairs,).
+        """
+        return np.zeros(len(np.broadcast_arrays(source, destination)[0]), np.int64)
 
     def meeting_cycles(self, zone: str) -> int:
         """Cycles until the tiles of a sync zone have met.

@@ -34,6 +34,7 @@ class Mesh(Fabric):
     """
 
     kind: ClassVar[str] = "mesh"
+    has_timetables: ClassVar[bool] = False
     # Columns would go on from one chip to the next.
     several_chips: ClassVar[bool] = False
 

@@ -10,9 +10,10 @@ from .crossbar import Crossbar
 from .fabric import Fabric
 
 with deferred(__name__):
+    from .ipu21 import Ipu21
     from .mesh import Mesh
 
-OWN_FABRICS: Mapping[str, type[Fabric]] = {"crossbar": Crossbar, "mesh": Mesh}
+OWN_FABRICS: Mapping[str, type[Fabric]] = {"crossbar": Crossbar, "ipu21": Ipu21, "mesh": Mesh}
 
 FABRICS: dict[str, type[Fabric]] = {**OWN_FABRICS}
 """By kind. Extensions add theirs. fabric_named imports a class that is not loaded yet."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...ir.geometry.overlap import Overlap, first_replicas, sent_elements
 from ...ir.support.arrays import Integers
+from ..timetable.moves import Move
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +99,7 @@ class Traffic:
         arriving: received bytes, counted as bytes of the tile's own bus.
         control: cycles that the supervisor takes to start sends and receives.
         carried: all copies.
+        moves: the same with the order of their messages, if exchanges are priced by timetables.
     """
 
     received: Integers
@@ -105,6 +107,7 @@ class Traffic:
     sent: Integers
     control: Integers
     carried: list[Carried] = field(default_factory=list[Carried])
+    moves: list[Move] = field(default_factory=list[Move])
 
     @staticmethod
     def none(tiles: int) -> Traffic:
@@ -124,6 +127,7 @@ class Traffic:
         self.sent[:] += other.sent
         self.control[:] += other.control
         self.carried.extend(other.carried)
+        self.moves.extend(other.moves)
 
     def flows(self) -> Flows:
         """Who sends to whom. It is computed anew at each call: a fabric without distances needs

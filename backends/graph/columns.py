@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dialects.tile import VerticesOp
+from ...dialects.steps import Vertices
 from ...dialects.variable import Variable
 from ...ir.geometry.layout import placement_order
 from ...ir.geometry.pairs import runs
@@ -85,7 +85,7 @@ class SetColumns:
     writes.
     """
 
-    def __init__(self, op: VerticesOp, variables: Mapping[str, Variable], target: Target) -> None:
+    def __init__(self, op: Vertices, variables: Mapping[str, Variable], target: Target) -> None:
         structure, plan = op.structure(), op.plan.data
         dtypes = [v.dtype for v in operands_of(op, variables)]
         self._parts = dim_parts(structure.space, plan)

@@ -9,7 +9,8 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ...dialects import control
-from ...dialects.tile import Arrival, ComputeSetOp, CopyOp, SuperstepOp, VerticesOp
+from ...dialects.steps import Arrival, Copy, Superstep, Vertices
+from ...dialects.tile import ComputeSetOp
 from ...dialects.variable import Variable
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
@@ -23,7 +24,7 @@ from .contents import NO_PRODUCERS, Content, Contents, Producers
 State = dict[str, Content | None]
 """The possible content of each variable; None for a variable that nothing has written."""
 
-Reads = dict[tuple[VerticesOp, int], dict[Content, None]]
+Reads = dict[tuple[Vertices, int], dict[Content, None]]
 """The possible contents of each operand of each vertex set, over all times that it is reached."""
 
 Called = tuple[State, Reads]
@@ -45,8 +46,8 @@ class Flow:
     variables: Mapping[str, Variable]
     functions: Mapping[str, func.FuncOp]
     reads: Reads = field(default_factory=Reads)
-    vertices: dict[VerticesOp, None] = field(default_factory=dict[VerticesOp, None])
-    copies: dict[CopyOp, None] = field(default_factory=dict[CopyOp, None])
+    vertices: dict[Vertices, None] = field(default_factory=dict[Vertices, None])
+    copies: dict[Copy, None] = field(default_factory=dict[Copy, None])
     contents: Contents = field(default_factory=Contents)
     loops: dict[Operation, int] = field(default_factory=dict[Operation, int], repr=False)
     depth: int = 0
@@ -71,7 +72,7 @@ class Flow:
 
     def _operation(self, op: Operation, state: State, calling: tuple[str, ...]) -> None:
         match op:
-            case VerticesOp():
+            case Vertices():
                 operands_of(op, self.variables)
                 self.vertices[op] = None
                 for i, source in enumerate(op.sources):
@@ -80,7 +81,7 @@ class Flow:
                 state.update(
                     (name, self.contents.made(op, i)) for i, name in enumerate(op.destinations)
                 )
-            case CopyOp():
+            case Copy():
                 operands_of(op, self.variables)
                 self.copies[op] = None
                 held = [state.get(source) for source in op.sources]
@@ -89,7 +90,7 @@ class Flow:
                 )
             case Arrival():
                 state[op.destination] = self.contents.made(op)
-            case SuperstepOp() | ComputeSetOp():
+            case Superstep() | ComputeSetOp():
                 self._block(op.body.block, state, calling)
             case control.IfOp():
                 branches = [
@@ -152,7 +153,7 @@ class Flow:
             found: set[str] = set()
             for op in block.walk():
                 match op:
-                    case VerticesOp() | CopyOp():
+                    case Vertices() | Copy():
                         found.update(op.sources, op.destinations)
                     case Arrival():
                         found.add(op.destination)
@@ -238,7 +239,7 @@ def flow_of(module: ModuleOp) -> Flow:
     return flow
 
 
-def set_of(op: VerticesOp) -> SuperstepOp | ComputeSetOp | None:
+def set_of(op: Vertices) -> Superstep | ComputeSetOp | None:
     """The superstep or compute set that a vertex set is in."""
     outer = op.parent_op()
-    return outer if isinstance(outer, SuperstepOp | ComputeSetOp) else None
+    return outer if isinstance(outer, Superstep | ComputeSetOp) else None

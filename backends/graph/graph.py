@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from ...dialects.tile import VerticesOp
+from ...dialects.steps import Vertices
 from ...ir.geometry.pairs import Pairs
 from ...ir.phases import FORWARD, Phases, several
 from ...ir.provenance import line_of, origin
@@ -291,7 +291,7 @@ def graph_of(module: ModuleOp, target: Target) -> Graph:
     products: list[Pairs] = []
     itemsizes: list[int] = []
     for reach in sorted(
-        (each for each in reaches(flow) if isinstance(each.producer, VerticesOp)),
+        (each for each in reaches(flow) if isinstance(each.producer, Vertices)),
         key=lambda each: (index[each.consumer], each.operand, index[each.producer], each.loop),
     ):
         pairs = reach.pairs
@@ -315,7 +315,7 @@ def graph_of(module: ModuleOp, target: Target) -> Graph:
     )
 
 
-def codelet_name(op: VerticesOp) -> str:
+def codelet_name(op: Vertices) -> str:
     """The codelet that a vertex runs: its method, if any, and its body without parameters."""
     body = op.body.data
     core = " ".join(filter(None, (op.plan.data.method, body.function, body.combiner)))

@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from ...dialects.abele import Plan
-from ...dialects.tile import VerticesOp
+from ...dialects.steps import Vertices
 from ...ir.geometry.pairs import Factor, Pairs, Side, destination_factors, pairs, touched
 from ...ir.geometry.space import Space, identity_map
 from ...ir.support.arrays import Integers
@@ -42,7 +42,7 @@ class Reach:
     """
 
     producer: Operation
-    consumer: VerticesOp
+    consumer: Vertices
     operand: int
     loop: bool
     pairs: Pairs
@@ -51,7 +51,7 @@ class Reach:
 def reaches(flow: Flow) -> Iterator[Reach]:
     """All reaches of a program; reaches around loops are separate."""
     every = Owners(flow.variables)
-    moved: dict[Content, list[tuple[VerticesOp, int]]] = {}
+    moved: dict[Content, list[tuple[Vertices, int]]] = {}
     for (op, operand), held in flow.reads.items():
         content = flow.contents.either(held)
         if content is None:
@@ -66,7 +66,7 @@ def reaches(flow: Flow) -> Iterator[Reach]:
             yield from _read(every, owners, op, operand)
 
 
-def _reaches_of(content: Content, op: VerticesOp, operand: int) -> list[Reach] | None:
+def _reaches_of(content: Content, op: Vertices, operand: int) -> list[Reach] | None:
     """The reaches of an operand, path by path.
 
     None if there are many paths, or if some pairs may share an element on several of them.
@@ -86,7 +86,7 @@ def _reaches_of(content: Content, op: VerticesOp, operand: int) -> list[Reach] |
     return found
 
 
-def _read(every: Owners, owners: Integers, op: VerticesOp, operand: int) -> Iterator[Reach]:
+def _read(every: Owners, owners: Integers, op: Vertices, operand: int) -> Iterator[Reach]:
     """The reaches of an operand, from the owners of each of its elements."""
     side = Side(op.space.data.operands[operand], vertex_parts(op.space.data, op.plan.data))
     cell, element = touched(side)
@@ -122,7 +122,7 @@ Chain = tuple[int, Moves]
 """A result of a producer, and the moves that it passed through."""
 
 
-def followed(producer: Operation, op: VerticesOp, operand: int, chains: Sequence[Chain]) -> Pairs:
+def followed(producer: Operation, op: Vertices, operand: int, chains: Sequence[Chain]) -> Pairs:
     """The pairs over several chains of moves that share different elements.
 
     A producer that is not a vertex set is one source. The pairs of a single chain stay a product;
@@ -131,7 +131,7 @@ def followed(producer: Operation, op: VerticesOp, operand: int, chains: Sequence
     taken = (op.space.data, _cut(op.plan.data), operand)
 
     def maker(result: int) -> Maker | None:
-        if not isinstance(producer, VerticesOp):
+        if not isinstance(producer, Vertices):
             return None
         return producer.space.data, _cut(producer.plan.data), result
 

@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from xdsl.ir import Operation
 
-from ...dialects.tile import Arrival, VerticesOp
+from ...dialects.steps import Arrival, Vertices
 from ...dialects.variable import Variable
 from ...ir.geometry.blocks import moved_piece
 from ...ir.geometry.overlap import without_fill
@@ -117,7 +117,7 @@ class Owners:
 
     def _made(self, content: Made) -> Integers:
         producer = content.producer
-        if not isinstance(producer, VerticesOp):
+        if not isinstance(producer, Vertices):
             size = prod(self._variable(producer).tensor.get_shape())
             _check(size)
             first = self._number(producer, 1)

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from ...dialects.abele import Plan
-from ...dialects.tile import VerticesOp
+from ...dialects.steps import Vertices
 from ...ir.geometry.grid import Cut
 from ...ir.geometry.layout import Bounds
 from ...ir.geometry.space import Space
@@ -57,7 +57,7 @@ def vertex_count(space: Space, plan: Plan) -> int:
     return prod(len(part) for part in dim_parts(space, plan))
 
 
-def fields_of(op: VerticesOp) -> int:
+def fields_of(op: Vertices) -> int:
     """The number of operands and results of each vertex of a set: its connections."""
     space = op.space.data
     return len(space.operands) + len(space.results)

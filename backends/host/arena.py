@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Block
 
-from ...dialects import tile
+from ...dialects.steps import Copy, Superstep, Vertices
 from ...dialects.variable import Variable
 from ...ir.symbols import referenced_symbols
 from ...ir.upstream import ModuleOp
@@ -122,7 +122,7 @@ def _aligned(size: int) -> int:
 def _bodies(module: ModuleOp) -> Iterator[Block]:
     """The blocks that may contain supersteps."""
     for op in module.walk():
-        if not isinstance(op, tile.SuperstepOp):
+        if not isinstance(op, Superstep):
             for region in op.regions:
                 yield from region.blocks
 
@@ -156,17 +156,17 @@ def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[Lif
                 yield Life(variables[name], times[0], times[-1]), len(times)
 
 
-def _runs(body: Block) -> Iterator[list[tile.SuperstepOp]]:
+def _runs(body: Block) -> Iterator[list[Superstep]]:
     """The consecutive supersteps of a block."""
-    for is_step, ops in groupby(body.ops, lambda op: isinstance(op, tile.SuperstepOp)):
+    for is_step, ops in groupby(body.ops, lambda op: isinstance(op, Superstep)):
         if is_step:
-            yield cast("list[tile.SuperstepOp]", list(ops))
+            yield cast("list[Superstep]", list(ops))
 
 
-def _in_order(step: tile.SuperstepOp) -> Iterator[tile.CopyOp | tile.VerticesOp]:
+def _in_order(step: Superstep) -> Iterator[Copy | Vertices]:
     """The operations of a superstep, moves before vertices."""
     ops = list(step.body.block.ops)
-    for kind in (tile.CopyOp, tile.VerticesOp):
+    for kind in (Copy, Vertices):
         yield from (op for op in ops if isinstance(op, kind))
 
 

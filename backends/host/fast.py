@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from xdsl.ir import Operation
 
-from ...dialects import exchange, tile
+from ...dialects import exchange
 from ...dialects.constraints import verify_use
+from ...dialects.steps import Arrival, Copy, Departure, Superstep, Vertices
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call
 from ..codelets.stamps import History
@@ -32,17 +33,17 @@ class FastBinder(Binder):
         super().__init__(module, variables, blocks, history)
         self.scratch = HostScratch()
 
-    def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
+    def superstep(self, step: Superstep) -> dict[Operation, list[Call]]:
         """The calls of a superstep's moves and vertices."""
         found: dict[Operation, list[Call]] = {}
         for op in step.body.block.ops:
-            if isinstance(op, tile.CopyOp):
+            if isinstance(op, Copy):
                 found[op] = self.move(op)
-            elif isinstance(op, tile.VerticesOp):
+            elif isinstance(op, Vertices):
                 found[op] = self.vertices(op).calls
         return found
 
-    def move(self, op: tile.CopyOp, with_replicas: bool = True) -> list[Call]:
+    def move(self, op: Copy, with_replicas: bool = True) -> list[Call]:
         """The calls of a move.
 
         Args:
@@ -53,7 +54,7 @@ class FastBinder(Binder):
         routes = routes_of(op, self.variables, self.blocks)
         return bind_copy(sources, *routes, self.scratch, with_replicas or op.own is not None)
 
-    def vertices(self, op: tile.VerticesOp, equal: frozenset[int] = frozenset()) -> BoundVertices:
+    def vertices(self, op: Vertices, equal: frozenset[int] = frozenset()) -> BoundVertices:
         """The calls of a vertex set.
 
         Args:
@@ -69,7 +70,7 @@ class FastBinder(Binder):
             generators=generators_of(op, self.variables, self.blocks),
         )
 
-    def input(self, op: tile.Arrival, give: Give) -> list[Call]:
+    def input(self, op: Arrival, give: Give) -> list[Call]:
         """The calls that copy a tensor from outside into its variable, through a separate array."""
         blocks = self.blocks[op.destination]
         held = np.empty(blocks.layout.shape, blocks.placed.dtype)
@@ -79,7 +80,7 @@ class FastBinder(Binder):
 
         return [(fill, (held,)), *bind_copy([dense_blocks(held)], None, blocks, self.scratch)]
 
-    def output(self, op: tile.Departure, take: Take) -> list[Call]:
+    def output(self, op: Departure, take: Take) -> list[Call]:
         """The calls that copy a variable's value into an array, and give that to the outside."""
         blocks = self.blocks[op.source]
         if not blocks.layout.is_partition:

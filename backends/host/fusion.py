@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from ...dialects import exchange, tile
+from ...dialects import exchange
 from ...dialects.constraints import verify_use
-from ...dialects.tile import written
+from ...dialects.steps import Copy, Superstep, Vertices, written
 from ...ir.geometry.blocks import Memory
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call
@@ -96,7 +96,7 @@ class FusedBinder(FastBinder):
         return tile_memory(tiles, row_bytes(bytes_per_tile))
 
     def bind(
-        self, steps: Sequence[tile.SuperstepOp], give: Give, take: Take
+        self, steps: Sequence[Superstep], give: Give, take: Take
     ) -> dict[Operation, list[Call]]:
         """The calls of each operation of the supersteps.
 
@@ -131,7 +131,7 @@ class FusedBinder(FastBinder):
         """Pairs of a target and a source array: copying each writes a variable's initial value."""
         return filling(values, self.blocks[name], with_replicas=name not in self._in_part)
 
-    def move(self, op: tile.CopyOp, with_replicas: bool = True) -> list[Call]:
+    def move(self, op: Copy, with_replicas: bool = True) -> list[Call]:
         """The calls of a move; none if its destination is passed on."""
         verify_use(op, self.variables)
         if op.destination in self._passed:
@@ -144,7 +144,7 @@ class FusedBinder(FastBinder):
         target = self.blocks[op.destination]
         return bind_copy(sources, reading.spaces, target, self.scratch, with_replicas)
 
-    def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
+    def superstep(self, step: Superstep) -> dict[Operation, list[Call]]:
         """The calls of a superstep's moves and vertices.
 
         Must be called for the supersteps in program order, once each.
@@ -155,20 +155,18 @@ class FusedBinder(FastBinder):
     def fused(self, ops: Sequence[Operation]) -> dict[Operation, list[Call]]:
         """The calls of the moves and vertices among these operations of a superstep."""
         found: dict[Operation, list[Call]] = {}
-        moves = {op.destination: op for op in ops if isinstance(op, tile.CopyOp)}
+        moves = {op.destination: op for op in ops if isinstance(op, Copy)}
         for op in ops:
-            if isinstance(op, tile.VerticesOp):
+            if isinstance(op, Vertices):
                 operands = [moves[n] for n in op.sources if n in moves and n in self._read_once]
                 found.update(self._merging(op, operands) or self._reading(op, operands))
                 self._writers.update(dict.fromkeys(op.destinations, found[op]))
         for op in ops:
-            if isinstance(op, tile.CopyOp) and op not in found:
+            if isinstance(op, Copy) and op not in found:
                 found[op] = self.move(op)
         return found
 
-    def _merging(
-        self, op: tile.VerticesOp, operands: list[tile.CopyOp]
-    ) -> dict[Operation, list[Call]]:
+    def _merging(self, op: Vertices, operands: list[Copy]) -> dict[Operation, list[Call]]:
         """The calls of vertices that merge partials, and of the move that gathers the partials.
 
         {} for other vertices.
@@ -191,9 +189,7 @@ class FusedBinder(FastBinder):
                 return {move: moving, op: bound.calls}
         return {}
 
-    def _reading(
-        self, op: tile.VerticesOp, operands: list[tile.CopyOp]
-    ) -> dict[Operation, list[Call]]:
+    def _reading(self, op: Vertices, operands: list[Copy]) -> dict[Operation, list[Call]]:
         """The calls of vertices, and of the moves of which they read the first replicas only."""
         moves = {
             op.sources.index(move.destination): move
@@ -209,11 +205,11 @@ class FusedBinder(FastBinder):
         }
         return {op: bound.calls, **found}
 
-    def _weights_of(self, op: tile.VerticesOp) -> frozenset[int]:
+    def _weights_of(self, op: Vertices) -> frozenset[int]:
         """The operands that are weights, which are not written once the program runs."""
         return frozenset(i for i, name in enumerate(op.sources) if name in self._weights)
 
-    def _note(self, op: tile.VerticesOp, read_once: frozenset[int]) -> None:
+    def _note(self, op: Vertices, read_once: frozenset[int]) -> None:
         """Record the weights of which all replicas are read."""
         self._in_part -= {name for i, name in enumerate(op.sources) if i not in read_once}
 

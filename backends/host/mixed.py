@@ -12,7 +12,8 @@ from typing import ClassVar
 
 from xdsl.ir import Operation
 
-from ...dialects import exchange, tile
+from ...dialects import exchange
+from ...dialects.steps import Arrival, Copy, Departure, Superstep, Sync, Vertices
 from ...ir.symbols import referenced_symbols
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Call, Scratch
@@ -49,38 +50,38 @@ class MixedBinder(FusedBinder):
         seen = {
             name
             for step in module.walk()
-            if isinstance(step, tile.SuperstepOp)
+            if isinstance(step, Superstep)
             for op in step.body.block.ops
-            if not isinstance(op, tile.SyncOp) and self._way(op) is not CallKind.FUSED
+            if not isinstance(op, Sync) and self._way(op) is not CallKind.FUSED
             for name in referenced_symbols(op)
         }
         return {name: op for name, op in variables.items() if name not in seen}
 
-    def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
+    def superstep(self, step: Superstep) -> dict[Operation, list[Call]]:
         """The calls of a superstep's moves and vertices."""
-        ops = [op for op in step.body.block.ops if not isinstance(op, tile.SyncOp)]
+        ops = [op for op in step.body.block.ops if not isinstance(op, Sync)]
         found = self.fused([op for op in ops if self._way(op) is CallKind.FUSED])
         known = self.variables, self.blocks
         for op in ops:
             match self._way(op), op:
-                case CallKind.NUMPY, tile.CopyOp():
+                case CallKind.NUMPY, Copy():
                     found[op] = calls_of_copy(op, *known, Scratch())
-                case CallKind.NUMPY, tile.VerticesOp():
+                case CallKind.NUMPY, Vertices():
                     found[op] = calls_of_vertices(op, *known, Scratch())
-                case CallKind.COMPILED, tile.CopyOp():
+                case CallKind.COMPILED, Copy():
                     found[op] = FastBinder.move(self, op)
-                case CallKind.COMPILED, tile.VerticesOp():
+                case CallKind.COMPILED, Vertices():
                     found[op] = self.vertices(op).calls
                 case _:
                     pass
         return found
 
-    def input(self, op: tile.Arrival, give: Give) -> list[Call]:
+    def input(self, op: Arrival, give: Give) -> list[Call]:
         """The calls that write a tensor from outside into its variable."""
         kind = Binder if self._way(op) is CallKind.NUMPY else FastBinder
         return kind.input(self, op, give)
 
-    def output(self, op: tile.Departure, take: Take) -> list[Call]:
+    def output(self, op: Departure, take: Take) -> list[Call]:
         """The calls that give a variable's value to the outside."""
         kind = Binder if self._way(op) is CallKind.NUMPY else FastBinder
         return kind.output(self, op, take)

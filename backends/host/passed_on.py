@@ -1,7 +1,7 @@
 """Variables that only copies read need not be written: their readers read the sources instead.
 
-tile.copy [@a, @b] -> @joined moves [..]            tile.copy [@a, @b] -> @in moves [..]
-tile.copy [@joined] -> @in                    here:
+exchange.move [@a, @b] -> @joined moves [..]      here:
+exchange.move [@joined] -> @in                    exchange.move [@a, @b] -> @in moves [..]
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from ...dialects.tile import CopyOp, VerticesOp
+from ...dialects.steps import Copy, Vertices
 from ...ir.geometry.space import Space
 from ...ir.upstream import ModuleOp
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The sources that a copy reads, and their moves, in the form of a CopyOp."""
+    """The sources that a copy reads, and their moves, in the form of a Copy."""
 
     sources: tuple[str, ...]
     spaces: tuple[Space, ...] | None
 
     @staticmethod
-    def of(op: CopyOp, passed: Mapping[str, Reading]) -> Reading | None:
+    def of(op: Copy, passed: Mapping[str, Reading]) -> Reading | None:
         """The reading of a copy if some variables are passed on.
 
         None if that would take two moves, one after the other.
@@ -48,24 +48,24 @@ def passed_on(
             each other. The result is in program order.
         is_copied: whether a copy with this reading can fill this variable.
     """
-    ops = [op for op in module.walk() if isinstance(op, (CopyOp, VerticesOp))]
-    readers: dict[str, list[CopyOp | VerticesOp]] = {}
+    ops = [op for op in module.walk() if isinstance(op, (Copy, Vertices))]
+    readers: dict[str, list[Copy | Vertices]] = {}
     for op in ops:
         for name in op.sources:
             readers.setdefault(name, []).append(op)
     found: dict[str, Reading] = {}
     for op in ops:
-        if not isinstance(op, CopyOp) or not {op.destination, *op.sources} <= set(temporary):
+        if not isinstance(op, Copy) or not {op.destination, *op.sources} <= set(temporary):
             continue
         own, copies = Reading.of(op, found), readers[op.destination]
-        if own is None or not all(isinstance(each, CopyOp) for each in copies):
+        if own is None or not all(isinstance(each, Copy) for each in copies):
             continue
         # Chips that read their own entries read the memory that the copy names.
-        if any(isinstance(each, CopyOp) and each.own is not None for each in (op, *copies)):
+        if any(isinstance(each, Copy) and each.own is not None for each in (op, *copies)):
             continue
         found[op.destination] = own
         for each in copies:
-            assert isinstance(each, CopyOp)
+            assert isinstance(each, Copy)
             reading = Reading.of(each, found)
             if reading is None or not is_copied(reading, each.destination):
                 del found[op.destination]

@@ -18,8 +18,8 @@ from math import prod
 import numpy as np
 
 from ...dialects.abele import Plan
+from ...dialects.steps import Copy, Vertices
 from ...dialects.structured import Structure
-from ...dialects.tile import CopyOp, VerticesOp
 from ...ir.geometry.grid import Cut, shape_classes
 from ...ir.geometry.layout import Layout, placement_order, raw_layout
 from ...ir.geometry.space import AccessMap, AxisMap
@@ -41,8 +41,8 @@ ROW_BYTES = 64
 
 
 def bind_reduce_scatter(
-    move: CopyOp,
-    vertices: VerticesOp,
+    move: Copy,
+    vertices: Vertices,
     blocks: Mapping[str, Blocks],
     scratch: Scratch,
     writers: Sequence[Call] = (),

@@ -20,10 +20,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...dialects import tile
 from ...dialects.block_inputs import block_inputs
 from ...dialects.host import length_inputs, result_sizes
-from ...dialects.tile import written
+from ...dialects.steps import Input, Output, written
 from ...ir.blob import Blob
 from ...ir.support.distinct import distinct
 from ...ir.upstream import ModuleOp
@@ -51,12 +50,12 @@ PLAIN = {
     "exchange.variable",
     "func.func",
     "func.return",
-    "tile.copy",
-    "tile.input",
-    "tile.output",
-    "tile.superstep",
-    "tile.sync",
-    "tile.vertices",
+    "exchange.move",
+    "exchange.input",
+    "exchange.output",
+    "exchange.superstep",
+    "exchange.sync",
+    "exchange.compute",
 }
 """The operations of a program that can be kept."""
 
@@ -148,7 +147,7 @@ class _Writer:
     def _bind_all(self) -> None:
         """Bind everything that the first run would bind: follow the run without making a call."""
         for op, calls, writes in self._machine.bound():
-            if isinstance(op, tile.InputOp | tile.OutputOp):
+            if isinstance(op, Input | Output):
                 self._cleared.add(address(owner(_held(op, calls))))
             for function, _ in calls:
                 parts = [function]
@@ -277,15 +276,15 @@ class _Writer:
 
     def _step(self, op: object, calls: list[Call], writes: Sequence[tuple[Any, bool]]) -> list[Any]:
         """An operation's calls, and the variables that it writes, for the file."""
-        if isinstance(op, tile.InputOp):
+        if isinstance(op, Input):
             found = [self._host("give", op, calls), *map(self._call, calls[1:])]
-        elif isinstance(op, tile.OutputOp):
+        elif isinstance(op, Output):
             found = [*map(self._call, calls[:-1]), self._host("take", op, calls)]
         else:
             found = [self._call(call) for call in calls]
         return [found, [[stamp.index, is_whole] for stamp, is_whole in writes]]
 
-    def _host(self, kind: str, op: tile.InputOp | tile.OutputOp, calls: list[Call]) -> list[Any]:
+    def _host(self, kind: str, op: Input | Output, calls: list[Call]) -> list[Any]:
         shape = list(op.tensor.get_shape())
         return [kind, op.host_name.data, self._view(_held(op, calls)), shape]
 
@@ -389,9 +388,9 @@ class _Writer:
         return [blob.digest, found]
 
 
-def _held(op: tile.InputOp | tile.OutputOp, calls: list[Call]) -> Array:
+def _held(op: Input | Output, calls: list[Call]) -> Array:
     """The array between the host and the tiles."""
-    _, arguments = calls[0 if isinstance(op, tile.InputOp) else -1]
+    _, arguments = calls[0 if isinstance(op, Input) else -1]
     held: object = arguments[-1]
     if not isinstance(held, np.ndarray):
         raise _NotKept("an output that several tiles hold")

@@ -20,6 +20,7 @@ from ..codelets.scalar import loops_of
 from ..fabrics.traffic import Traffic
 from ..target import Target
 from ..target.dtype_kinds import kind_of, vector_elements
+from ..timetable.timetable import exchange_ends
 from .whole_numbers import divided_up, together
 
 Cycles = NDArray[np.int64]
@@ -32,9 +33,24 @@ def exchange_cycles(traffic: Traffic, target: Target) -> Cycles:
     one, also waits for the links between them.
     """
     own = target.exchange.exchange_cycles(traffic)
+    if target.exchange.timetables:
+        own = timetable_cycles(traffic, target)
     if target.chips == 1:
         return own
     return np.maximum(own, target.links.waiting_cycles(traffic, target.tiles, target.clock_hz))
+
+
+def timetable_cycles(traffic: Traffic, target: Target) -> Cycles:
+    """Cycles until the exchange of each tile ends by the timetable of all messages: (tiles,).
+
+    On the way from the sync to the first message, and from the last one on, a tile takes what
+    `phase_cycles` has more than a sync. Raises InputError for an exchange with too many messages
+    to list, which names the move.
+    """
+    fabric = target.exchange
+    ends = exchange_ends(traffic.moves, fabric, traffic.tiles)
+    around = max(fabric.phase_cycles - fabric.sync_cycles, 0)
+    return np.where(ends > 0, ends + around, 0)
 
 
 def least_exchange_cycles(

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.abele import Plan
-from ...dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ...dialects.steps import Copy, Superstep, Vertices
 from ...dialects.variable import Variable
 from ...ir.geometry.fragments import fragments
 from ...ir.geometry.grid import Cut
@@ -57,7 +57,7 @@ def overheads(
     module: ModuleOp, variables: Mapping[str, Variable], tiles: int, target: Target
 ) -> Overheads:
     """The overheads of an exchange module. Raises InputError for an unknown variable."""
-    steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
+    steps = [op for op in module.walk() if isinstance(op, Superstep)]
     used = np.zeros(tiles, bool)
     for variable in variables.values():
         used[variable.placed.tiles.rows] = True
@@ -65,7 +65,7 @@ def overheads(
     state, exchange = np.zeros(tiles, np.int64), np.zeros(tiles, np.int64)
     for step in steps:
         for op in step.body.block.ops:
-            if isinstance(op, VerticesOp):
+            if isinstance(op, Vertices):
                 plan = op.plan.data
                 here = plan.tiles.rows
                 types = tuple(v.dtype.str for v in operands_of(op, variables))
@@ -73,7 +73,7 @@ def overheads(
                 runs = codelets.setdefault((body, plan.method, types), np.zeros(tiles, bool))
                 runs[here] |= True
                 state[here] += _vertices(op.space.data, plan) * _state_bytes(op, target)
-            elif isinstance(op, CopyOp):
+            elif isinstance(op, Copy):
                 _add_messages(op, variables, target, exchange)
     run = target.code
     code = run.instruction_bytes * (
@@ -98,7 +98,7 @@ def _vertices(space: Space, plan: Plan) -> Integers:
     return count.transpose(order).ravel()
 
 
-def _state_bytes(op: VerticesOp, target: Target) -> int:
+def _state_bytes(op: Vertices, target: Target) -> int:
     """Bytes of the state of one vertex."""
     counts = sum(dim.size > 1 for dim in op.space.data.dims)
     pointers = len(op.sources) + len(op.destinations)
@@ -106,7 +106,7 @@ def _state_bytes(op: VerticesOp, target: Target) -> int:
 
 
 def _add_messages(
-    op: CopyOp, variables: Mapping[str, Variable], target: Target, exchange: Integers
+    op: Copy, variables: Mapping[str, Variable], target: Target, exchange: Integers
 ) -> None:
     """Add the bytes of the instructions that send and receive the fragments of a copy."""
     run, itemsize = target.code, variables[op.destination].dtype.itemsize

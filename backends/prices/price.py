@@ -11,20 +11,12 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects import exchange
-from ...dialects.tile import (
-    Arrival,
-    CopyOp,
-    Departure,
-    LoadOp,
-    StoreOp,
-    SuperstepOp,
-    SyncOp,
-    VerticesOp,
-)
+from ...dialects.steps import Arrival, Copy, Departure, Load, Store, Superstep, Sync, Vertices
 from ...dialects.variable import Variable
 from ...ir.geometry.fragments import fragments
 from ...ir.geometry.layout import Layout
-from ...ir.geometry.overlap import Overlap, overlap, parts_of_cells, sent_elements
+from ...ir.geometry.overlap import Overlap, overlap, sent_elements
+from ...ir.geometry.tile_pairs import partners_alike
 from ...ir.provenance import line_of, origin, place
 from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
@@ -38,6 +30,7 @@ from ..clocks.zones import Zones, zones_of
 from ..fabrics.traffic import Carried, Traffic
 from ..functions import functions_of
 from ..target import Target
+from ..timetable.moves import moves_of_copy
 from . import cost
 from .codelets import cells_cycles
 from .words import words_only
@@ -197,9 +190,9 @@ class ProgramPrice:
         return totals(self.supersteps).cycles
 
 
-def _is_remote(step: SuperstepOp) -> bool:
+def _is_remote(step: Superstep) -> bool:
     """Whether a superstep loads from remote memory or stores to it."""
-    return any(isinstance(op, LoadOp | StoreOp) for op in step.body.block.ops)
+    return any(isinstance(op, Load | Store) for op in step.body.block.ops)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +203,7 @@ class StepPrice:
         taken: how often the critical path goes through each zone in it, (zones,).
     """
 
-    step: SuperstepOp
+    step: Superstep
     price: SuperstepPrice
     advance: Advance
     taken: Integers
@@ -239,7 +232,7 @@ def step_prices(module: ModuleOp, target: Target) -> Iterable[StepPrice]:
     """One execution of each superstep, in the order of the text."""
     variables, free = variables_of(module), words_only(module)
     for op in module.walk():
-        if isinstance(op, SuperstepOp):
+        if isinstance(op, Superstep):
             charge = charge_superstep(op, variables, target, free)
             yield charged_price(op, charge, target, free)
 
@@ -286,7 +279,7 @@ def run_price(module: ModuleOp, found: Sequence[StepPrice], target: Target) -> P
 
 
 def _busy(
-    found: Sequence[StepPrice], times: Mapping[SuperstepOp, int], zones: int
+    found: Sequence[StepPrice], times: Mapping[Superstep, int], zones: int
 ) -> list[PhaseCycles]:
     """The cycles in which each zone is busy in a run."""
     if not found:
@@ -334,7 +327,7 @@ def variables_of(module: ModuleOp) -> dict[str, Variable]:
     return {op.symbol: op for op in module.body.block.ops if isinstance(op, Variable)}
 
 
-def operands_of(op: VerticesOp | CopyOp, variables: Mapping[str, Variable]) -> list[Variable]:
+def operands_of(op: Vertices | Copy, variables: Mapping[str, Variable]) -> list[Variable]:
     """The variables that an operation reads and, last, those that it writes.
 
     Raises InputError for a variable that does not exist.
@@ -361,7 +354,7 @@ def moved_variable(op: Arrival | Departure, variables: Mapping[str, Variable]) -
 
 
 def charge_superstep(
-    step: SuperstepOp,
+    step: Superstep,
     variables: Mapping[str, Variable],
     target: Target,
     free: Container[Operation] = (),
@@ -374,13 +367,13 @@ def charge_superstep(
     """
     charge = no_charge(max(target.tiles, last_tile(step, variables)))
     for op in step.body.block.ops:
-        if isinstance(op, CopyOp | VerticesOp | LoadOp | StoreOp):
+        if isinstance(op, Copy | Vertices | Load | Store):
             charge_operation(op, variables, target, charge, free)
     return charge
 
 
 def charge_operation(
-    op: CopyOp | VerticesOp | LoadOp | StoreOp,
+    op: Copy | Vertices | Load | Store,
     variables: Mapping[str, Variable],
     target: Target,
     charge: Charge,
@@ -393,16 +386,16 @@ def charge_operation(
     """
     if op in free:
         return
-    if isinstance(op, CopyOp):
+    if isinstance(op, Copy):
         charge_copy(op, variables, target, charge)
-    elif isinstance(op, LoadOp | StoreOp):
+    elif isinstance(op, Load | Store):
         charge_remote(op, variables, target, charge)
     else:
         charge_vertices(op, variables, target, charge)
 
 
 def charged_price(
-    step: SuperstepOp,
+    step: Superstep,
     charge: Charge,
     target: Target,
     free: Container[Operation] = (),
@@ -413,7 +406,7 @@ def charged_price(
         charge: of all its operations.
         free: operations that cost nothing. A superstep of these alone costs no sync either.
     """
-    ops = [op for op in step.body.block.ops if not isinstance(op, SyncOp)]
+    ops = [op for op in step.body.block.ops if not isinstance(op, Sync)]
     is_free = bool(ops) and all(op in free for op in ops)
     zones = zones_of(target, len(charge.compute))
     advance = _advance(step, charge, target, zones)
@@ -444,7 +437,7 @@ def charged_price(
     )
 
 
-def _advance(step: SuperstepOp, charge: Charge, target: Target, zones: Zones) -> Advance:
+def _advance(step: Superstep, charge: Charge, target: Target, zones: Zones) -> Advance:
     """What one execution of a superstep does to the clocks.
 
     A zone takes part if it does anything, or meets others. If none does, all take part.
@@ -499,26 +492,26 @@ def charged_exchange(charge: Charge, target: Target) -> Integers:
     return cost.exchange_cycles(charge.traffic, target) + cost.remote_cycles(charge.remote, target)
 
 
-def sync_of(step: SuperstepOp) -> SyncOp:
+def sync_of(step: Superstep) -> Sync:
     """The sync that a superstep begins with."""
     sync = step.body.block.first_op
-    assert isinstance(sync, SyncOp)
+    assert isinstance(sync, Sync)
     return sync
 
 
-def last_tile(step: SuperstepOp, variables: Mapping[str, Variable]) -> int:
+def last_tile(step: Superstep, variables: Mapping[str, Variable]) -> int:
     """The tile behind the last one that a superstep uses."""
     last = 0
     for op in step.body.block.ops:
-        if isinstance(op, CopyOp | VerticesOp):
+        if isinstance(op, Copy | Vertices):
             used = operands_of(op, variables)
             last = max(last, *(v.placed.tiles.end for v in used))
-        if isinstance(op, VerticesOp):
+        if isinstance(op, Vertices):
             last = max(last, op.plan.data.tiles.end)
     return last
 
 
-def copy_overlaps(op: CopyOp, variables: Mapping[str, Variable]) -> list[Overlap]:
+def copy_overlaps(op: Copy, variables: Mapping[str, Variable]) -> list[Overlap]:
     """For each source of a copy, the overlap of its blocks with those that the copy fills."""
     *sources, destination = operands_of(op, variables)
     filled, moves = op.routes(destination.placed)
@@ -557,7 +550,7 @@ def no_charge(tiles: int) -> Charge:
     return Charge(Traffic.none(tiles), *(np.zeros(tiles, np.int64) for _ in range(3)))
 
 
-def updates_in_place(op: VerticesOp, variables: Mapping[str, Variable]) -> bool:
+def updates_in_place(op: Vertices, variables: Mapping[str, Variable]) -> bool:
     """Whether updates are written over the operand that they begin with: in its variable, or in one
     of the same address."""
     structure = op.structure()
@@ -572,7 +565,7 @@ def updates_in_place(op: VerticesOp, variables: Mapping[str, Variable]) -> bool:
 
 
 def charge_vertices(
-    op: VerticesOp, variables: Mapping[str, Variable], target: Target, charge: Charge
+    op: Vertices, variables: Mapping[str, Variable], target: Target, charge: Charge
 ) -> None:
     """Add the cycles that each tile computes for a compute set.
 
@@ -598,7 +591,7 @@ def charge_vertices(
 
 
 def charge_remote(
-    op: LoadOp | StoreOp, variables: Mapping[str, Variable], target: Target, charge: Charge
+    op: Load | Store, variables: Mapping[str, Variable], target: Target, charge: Charge
 ) -> None:
     """Add the bytes that each zone moves from remote memory or to it.
 
@@ -617,13 +610,15 @@ def charge_remote(
 
 
 def charge_copy(
-    op: CopyOp, variables: Mapping[str, Variable], target: Target, charge: Charge
+    op: Copy, variables: Mapping[str, Variable], target: Target, charge: Charge
 ) -> None:
     """Add what each tile receives and sends, and its cycles for copies and padding."""
     destination = variables[op.destination]
     layout, itemsize = destination.placed, destination.dtype.itemsize
     here = layout.tiles.rows
     padding, traffic = block_sizes(layout), charge.traffic
+    if target.exchange.timetables:
+        traffic.moves.extend(moves_of_copy(op, variables))
     for shared in copy_overlaps(op, variables):
         source, moved = shared.source, fragments(shared)
         there = source.tiles.rows
@@ -654,7 +649,7 @@ def bus_bytes(layout: Layout, received: Integers, target: Target) -> Integers:
     if alike is False:
         return received
     shared = np.ceil(received / target.exchange.pair_factor).astype(np.int64)
-    return shared if alike else np.where(_shares_bus(layout), shared, received)
+    return shared if alike else np.where(partners_alike(layout), shared, received)
 
 
 def first_shares_bus(layout: Layout) -> bool:
@@ -677,15 +672,6 @@ def _shares_bus_alike(layout: Layout) -> bool | None:
         return False
     numbers = layout.first_tile, layout.apart, layout.parts[last] // layout.grid[last].chips
     return None if any(n % 2 for n in numbers) else True
-
-
-@kept_tables(len, entries=4096)
-def _shares_bus(layout: Layout) -> NDArray[np.bool_]:
-    """Whether the other tile of each cell's pair holds the same block: (cells,)."""
-    own = tuple(d for d in layout.split_dims if d not in layout.replica_dims)
-    block = parts_of_cells(layout.parts, own)
-    partner = layout.tiles.cells_on(layout.tiles.of(np.arange(layout.cells)) ^ 1)
-    return (partner >= 0) & (block[np.maximum(partner, 0)] == block)
 
 
 @kept_tables(len, entries=4096)

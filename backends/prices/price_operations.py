@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import Operation
 
-from ...dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ...dialects.steps import Copy, Superstep, Vertices
 from ...dialects.variable import Variable
 from ...ir.provenance import line_of, origin
 from ...ir.upstream import ModuleOp
@@ -30,7 +30,7 @@ class OperationPrice:
     """The cycles and bytes of one execution of a copy or a compute set.
 
     Attributes:
-        operation: its name, such as tile.copy.
+        operation: its name, such as exchange.move.
         node: the framework's node.
         line: of the user's file, such as net.py:12; "" if it is not known.
         superstep: where it runs.
@@ -63,7 +63,7 @@ class OperationPrice:
         return self.exchange_cycles + self.compute_cycles
 
 
-Priced = CopyOp | VerticesOp
+Priced = Copy | Vertices
 
 
 def price_operations(module: ModuleOp, target: Target) -> dict[Priced, OperationPrice]:
@@ -72,7 +72,7 @@ def price_operations(module: ModuleOp, target: Target) -> dict[Priced, Operation
     Raises InputError for an unknown variable.
     """
     variables, free = variables_of(module), words_only(module)
-    steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
+    steps = [op for op in module.walk() if isinstance(op, Superstep)]
     return {
         op: found
         for step, whole in zip(steps, price(module, target), strict=True)
@@ -81,7 +81,7 @@ def price_operations(module: ModuleOp, target: Target) -> dict[Priced, Operation
 
 
 def _priced(
-    step: SuperstepOp,
+    step: Superstep,
     times: int,
     variables: Mapping[str, Variable],
     target: Target,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...dialects.tile import CopyOp, LoadOp, StoreOp, SuperstepOp, VerticesOp
+from ...dialects.steps import Copy, Load, Store, Superstep, Vertices
 from ...ir.support.arrays import Integers
 from ...ir.upstream import ModuleOp
 from ..clocks.advance import Advance
@@ -28,7 +28,7 @@ from .price import (
 )
 from .words import words_only
 
-Charged = CopyOp | VerticesOp
+Charged = Copy | Vertices
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class StepCharge:
         exchange: cycles in which each tile exchanges, (tiles,).
     """
 
-    step: SuperstepOp
+    step: Superstep
     price: SuperstepPrice
     advance: Advance
     charge: Charge
@@ -97,13 +97,13 @@ def step_charges(module: ModuleOp, target: Target) -> ProgramCharge:
     found: list[StepPrice] = []
     charges: list[tuple[Charge, Charge, list[tuple[Charged, Charge]]]] = []
     for step in module.walk():
-        if not isinstance(step, SuperstepOp):
+        if not isinstance(step, Superstep):
             continue
         tiles = max(target.tiles, last_tile(step, variables))
         alone: list[tuple[Charged, Charge]] = []
         remote = no_charge(tiles)
         for op in step.body.block.ops:
-            if isinstance(op, LoadOp | StoreOp):
+            if isinstance(op, Load | Store):
                 charge_operation(op, variables, target, remote, free)
             elif isinstance(op, Charged):
                 charge = no_charge(tiles)

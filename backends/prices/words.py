@@ -9,7 +9,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from ...dialects.random_states import FIRST_SEED, ROUNDING_SEED, ROUNDING_STEP
-from ...dialects.tile import CopyOp, VerticesOp
+from ...dialects.steps import Copy, Vertices
 from ...dialects.variable import Variable
 from ...ir.upstream import ModuleOp
 
@@ -22,7 +22,7 @@ def words_only(module: ModuleOp) -> frozenset[Operation]:
     names = {op.symbol for op in module.ops if isinstance(op, Variable)} & _STATES
     if not names:
         return frozenset()
-    moving = [op for op in module.walk() if isinstance(op, CopyOp | VerticesOp)]
+    moving = [op for op in module.walk() if isinstance(op, Copy | Vertices)]
     found = set[Operation]()
     while True:
         more = {

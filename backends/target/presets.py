@@ -56,6 +56,7 @@ _CHIPS: Mapping[str, Mapping[str, Own]] = {
     # IPU21: Mk2 at 1.5 GHz with 8-bit float units, twice the MACs of float16.
     "c600": {
         "clock_hz": Own(1.5e9, "published: arithmetic, 280 TFLOP/s of 1472 tiles and 64 MACs"),
+        "exchange.fabric": Own("ipu21", "published: ipu-stack topology.rs, distances on this chip"),
         "exchange.send_cycles": Own(2, "published: ipu-stack ipu21/costs.rs"),
         "exchange.receive_cycles": Own(2, "published: ipu-stack ipu21/costs.rs"),
         "exchange.place_cycles": Own(1, "published: ipu-stack ipu21/costs.rs"),

@@ -130,6 +130,11 @@ class Target:
             problem = "" if path in _CHOICES else _problem(path, value, known)
             if problem:
                 raise InputError(f"target {self.name!r}: {problem}")
+        if self.exchange.timetables and not self.exchange.has_timetables:
+            raise InputError(
+                f"target {self.name!r}: exchange.timetables: 1 with a {self.exchange.kind}, whose "
+                "links a timetable does not know; need 0"
+            )
         if problem := self._problem_of_chips():
             raise InputError(f"target {self.name!r}: {problem}")
         if self.memory.reserved_bytes >= self.memory.bytes_per_tile:

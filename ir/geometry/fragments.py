@@ -68,7 +68,7 @@ def fragments_of(shared: Overlap, received: Counts, sent: Counts) -> Fragments:
     """As fragments, if it is known how many elements each destination cell receives, and each
     source cell sends: `shared.received` and `sent_elements`."""
     source, destination = shared.source, shared.destination
-    axes = _axes(shared)
+    axes = axes_inwards(shared)
     local = _local(shared, axes)
     reaching = _runs(_to_cells(destination, g.group.destination_dims, g.arriving) for g in axes)
     filled = _runs(
@@ -90,7 +90,7 @@ def fragments_of(shared: Overlap, received: Counts, sent: Counts) -> Fragments:
 @cached_by_identity
 def most_fragments(shared: Overlap) -> tuple[int, int]:
     """Upper bounds of the fragments that a cell receives, and that a cell sends."""
-    axes = _axes(shared)
+    axes = axes_inwards(shared)
     (received,), (sent,) = _runs(g.most_arriving for g in axes), _runs(g.most_leaving for g in axes)
     return int(received), int(sent)
 
@@ -108,7 +108,7 @@ def _alike(counts: Counts) -> Counts | int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Axes:
+class GroupAxes:
     """One group of axes, with the sizes of the blocks along them.
 
     Attributes:
@@ -213,11 +213,11 @@ def _runs(axes: Iterable[_Runs]) -> Counts:
 
 
 # Many overlaps have the same groups along some axes.
-_known_axes = lru_cache(maxsize=8192)(_Axes)
+_known_axes = lru_cache(maxsize=8192)(GroupAxes)
 
 
 @cached_by_identity
-def _axes(shared: Overlap) -> tuple[_Axes, ...]:
+def axes_inwards(shared: Overlap) -> tuple[GroupAxes, ...]:
     """The groups of axes, the innermost first, as long as both blocks have the same order."""
     boxes = {
         g: (
@@ -256,12 +256,12 @@ def _inwards(groups: Sequence[Group], name: str) -> list[Group]:
     return sorted(some, key=lambda g: max(getattr(g, name)))
 
 
-def _by_place(axes: Sequence[_Axes]) -> list[_Axes]:
+def _by_place(axes: Sequence[GroupAxes]) -> list[GroupAxes]:
     """The groups of axes in the order of the destination block, the innermost first."""
     return sorted(axes, key=lambda g: max(g.group.destination_axes, default=-1), reverse=True)
 
 
-def _local(shared: Overlap, axes: Sequence[_Axes]) -> Counts:
+def _local(shared: Overlap, axes: Sequence[GroupAxes]) -> Counts:
     """The fragments that each destination cell reads from its own tile: (destination cells,)."""
     total = np.zeros(shared.destination.cells, np.int64)
     to, of = tiles_in_common(shared)

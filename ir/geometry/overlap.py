@@ -69,18 +69,6 @@ class SharedElements:
         )
 
     @staticmethod
-    def from_elements(
-        destination: Counts, source: Counts, index: Counts, shape: tuple[int, int]
-    ) -> SharedElements:
-        """The shared elements, from a list of single elements.
-
-        Args:
-            destination, source, index: the destination part, the source part and the index of each
-                element, (elements,) each, in the order of each destination part's block.
-        """
-        return SharedElements.from_runs(destination, source, index, np.ones_like(index), shape)
-
-    @staticmethod
     def from_runs(
         destination: Counts, source: Counts, first: Counts, count: Counts, shape: tuple[int, int]
     ) -> SharedElements:
@@ -504,10 +492,34 @@ def carried(owner: Counts, component: Component, chain: tuple[Space, ...]) -> Co
     return owner
 
 
-def _group(
+class SharedRuns(NamedTuple):
+    """Runs of elements that the parts of one group of axes share: (runs,) each.
+
+    Attributes:
+        destination_dims, source_dims: the dimensions of the two grids that number the parts,
+            row-major.
+        shape: (destination parts, source parts).
+        destination, source: the two parts of each run, in the order of the destination's blocks.
+        first: its first element, row-major over the axes of the moved tensor.
+        length: its elements.
+        sent: elements of each source part that at least one destination part needs,
+            (source parts,).
+    """
+
+    destination_dims: tuple[int, ...]
+    source_dims: tuple[int, ...]
+    shape: tuple[int, int]
+    destination: Counts
+    source: Counts
+    first: Counts
+    length: Counts
+    sent: Counts
+
+
+def shared_runs(
     component: Component, source: Layout, destination: Layout, chain: tuple[Space, ...]
-) -> Group:
-    """The elements shared by the parts of one component, by following the owners of elements."""
+) -> SharedRuns:
+    """The runs shared by the parts of one component, by following the owners of elements."""
 
     def axes(name: str) -> list[int]:
         return component.get(name, [])
@@ -519,16 +531,15 @@ def _group(
     written = _bounds(destination.shape, chain[-1].results[0], chain[-1].sizes)
     of = _runs(source, axes("source"), source_dims, read)
     to = _runs(destination, axes("destination"), destination_dims, written)
-    both = tuple(axes("destination")), tuple(axes("source"))
     rows = prod(destination.parts[d] for d in destination_dims)
     columns = prod(source.parts[d] for d in source_dims)
+    numbers = destination_dims, source_dims, (rows, columns)
     stays = all(
         _keeps(space, axes(f"operand {k}"), axes(f"result {k}")) for k, space in enumerate(chain)
     )
     in_order = of.in_order() if stays and to.are_long else None
     if in_order is not None:
-        shared, sent = _met(in_order, to, (rows, columns))
-        return Group(destination_dims, source_dims, shared, sent, *both)
+        return SharedRuns(*numbers, *_met(in_order, to, columns))
     owner = np.full(prod(source.shape[i] for i in axes("source")), -1, np.int64)
     part, index = of.elements()
     owner[index[::-1]] = part[::-1]
@@ -536,11 +547,22 @@ def _group(
     part, index = to.elements()
     owners = owner[index]
     part, owners, index = part[owners >= 0], owners[owners >= 0], index[owners >= 0]
-    shared = SharedElements.from_elements(part, owners, index, (rows, columns))
     read_by_some = np.zeros(len(owner), bool)
     read_by_some[index] = True
     sent = np.bincount(owner[read_by_some], minlength=columns)
-    return Group(destination_dims, source_dims, shared, sent, *both)
+    return SharedRuns(*numbers, part, owners, index, np.ones_like(index), sent)
+
+
+def _group(
+    component: Component, source: Layout, destination: Layout, chain: tuple[Space, ...]
+) -> Group:
+    """The elements shared by the parts of one component."""
+    found = shared_runs(component, source, destination, chain)
+    shared = SharedElements.from_runs(
+        found.destination, found.source, found.first, found.length, found.shape
+    )
+    both = tuple(component.get("destination", [])), tuple(component.get("source", []))
+    return Group(found.destination_dims, found.source_dims, shared, found.sent, *both)
 
 
 LONG = 4
@@ -588,17 +610,17 @@ class _Runs(NamedTuple):
         return found if (found.first[1:] == ends[:-1]).all() else None
 
 
-def _met(of: _Runs, to: _Runs, shape: tuple[int, int]) -> tuple[SharedElements, Counts]:
-    """The elements that source and destination runs share, and the elements that each source part
+def _met(of: _Runs, to: _Runs, source_parts: int) -> tuple[Counts, Counts, Counts, Counts, Counts]:
+    """The runs that source and destination runs share, and the elements that each source part
     sends.
 
-    Returns the shared elements, and, (source parts,), the number of elements of each source part
-    that at least one destination part needs.
+    Returns the destination part, the source part, the first element and the number of elements of
+    each shared run, and, (source parts,), the number of elements of each source part that at least
+    one destination part needs.
 
     Args:
         of: the source's runs, consecutive and in order.
         to: the destination's runs.
-        shape: (destination parts, source parts).
     """
     edges = np.append(of.first, of.first[-1] + of.length[-1])
     begin = np.maximum(to.first, edges[0])
@@ -610,10 +632,9 @@ def _met(of: _Runs, to: _Runs, shape: tuple[int, int]) -> tuple[SharedElements, 
     run = low[at] + np.arange(len(at)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     first = np.maximum(begin[at], edges[run])
     count = np.minimum(end[at], edges[run + 1]) - first
-    shared = SharedElements.from_runs(to.part[at], of.part[run], first, count, shape)
-    sent = np.zeros(shape[1], np.int64)
+    sent = np.zeros(source_parts, np.int64)
     np.add.at(sent, of.part, heard(edges[:-1], edges[1:], begin, end))
-    return shared, sent
+    return to.part[at], of.part[run], first, count, sent
 
 
 def heard(first: Counts, last: Counts, starts: Counts, ends: Counts) -> Counts:

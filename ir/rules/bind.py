@@ -115,6 +115,7 @@ class _Scope:
 
     @staticmethod
     def of(file: RuleFile, vocabulary: Vocabulary) -> _Scope:
+        vocabulary.load_named(file.text)
         classes: dict[str, frozenset[type[Operation]]] = {}
         for each in file.classes:
             if each.name in classes:

@@ -54,6 +54,21 @@ class InfersAll(Protocol):
         ...
 
 
+@runtime_checkable
+class InfersFor(Protocol):
+    """An operation whose types may be known better from the values that its results replace."""
+
+    def infer_for(self, wanted: Sequence[Attribute]) -> Sequence[Attribute]:
+        """The types of the results.
+
+        Raises VerifyException if operands and attributes disagree.
+
+        Args:
+            wanted: the types of the values that are replaced.
+        """
+        ...
+
+
 class TypesUnknownError(ValueError):
     """The types of results do not follow from operands and attributes."""
 
@@ -214,7 +229,7 @@ class Builder:
             if model is not None:
                 found = model.properties.get(name, model.attributes.get(name))
             if found is None:
-                found = known.default
+                found = known.definition.default_value
             if found is not None:
                 (properties if known.is_property else attributes)[name] = found
         for each in settings:
@@ -276,6 +291,8 @@ def create(
     Args:
         types: from the rule. Without them, the types are inferred, or else are the default.
     """
+    if types is None and issubclass(cls, InfersFor):
+        return _created_for(cls, operands, properties, attributes, regions, default or ())
     inferred = types if types is not None else _constrained(cls)
     start = inferred if inferred is not None else default
     infers = types is None and (_infers(cls) or has_infer_all(cls))
@@ -293,6 +310,34 @@ def create(
     if start is None:
         raise TypesUnknownError("the type of its result cannot be inferred; write it after a colon")
     return op
+
+
+def _created_for(
+    cls: type[Operation],
+    operands: Sequence[SSAValue],
+    properties: Mapping[str, Attribute],
+    attributes: Mapping[str, Attribute],
+    regions: Sequence[Region],
+    wanted: Sequence[Attribute],
+) -> Operation:
+    """A new operation that infers its types with those of the values that it replaces."""
+
+    def created(types: Sequence[Attribute], regions: Sequence[Region]) -> Operation:
+        return cls.create(
+            operands=operands,
+            result_types=types,
+            properties=dict(properties),
+            attributes=dict(attributes),
+            regions=regions,
+            location=UNKNOWN_LOC,
+        )
+
+    draft = created((), ())
+    try:
+        types = cast(InfersFor, draft).infer_for(wanted)
+    finally:
+        draft.operands = []
+    return created(types, regions)
 
 
 @cache

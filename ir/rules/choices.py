@@ -174,8 +174,11 @@ class Choices:
             tensors: the types of the operands, and of the results known so far.
             texts: the strings that the operation's verifier allows.
         """
-        if kind == "attribute":
-            return self._by_class(constraint, tensors)
+        if kind in ("attribute", "any"):
+            found = self._by_class(constraint, tensors)
+            if found is not None or kind == "attribute":
+                return found
+            kind = self.random.choice(("int", "float", "string"))
         shape = tuple(tensors[0].get_shape()) if tensors else ()
         return attribute_of(self._plain(what, kind, shape, texts), constraint)
 

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..support.errors import InputError
 from ..support.limits import short
+from ..upstream import VerifyException
 from .bound_rule import Env
 from .bounded import TooLarge, checked, times
 from .library import FUNCTIONS, Function
@@ -94,7 +95,7 @@ def _call(call: Call, env: Env, vocabulary: Vocabulary) -> Any:
         return checked(result(function, function.call(*arguments)))
     except TooLarge as error:
         raise TooLarge(f"{call.place}: {error}") from None
-    except InputError as error:
+    except (InputError, VerifyException) as error:
         raise NoValue(str(error)) from None
     except Exception as error:
         raise CallFailed(call.name, call.place, error) from error

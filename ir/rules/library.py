@@ -18,14 +18,26 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from math import prod
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ..open_types import is_certain
 from ..support.errors import InputError
 from .bounded import checked_length, product_of
 from .values import tensor_parts
@@ -50,6 +62,29 @@ KINDS: dict[str, tuple[object, ...]] = {
 """The kinds of names in a rule, with the annotations that mean them in Python."""
 
 
+Subject: TypeAlias = Literal["types", "program", "elements"]
+"""What a guard or function reads.
+
+types: the types and attributes that it is given, nothing else. Its result is a formula of the sizes
+in them, so that proofs may evaluate it at some sizes.
+program: the program around the match. It says nothing of values, so proofs need not assume it.
+elements: the elements of its argument, of which it promises something.
+"""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a guard or function means to a proof.
+
+    Attributes:
+        promises: for a guard on elements, the expressions of `a`, an element of its argument, that
+            are true if the guard holds.
+    """
+
+    subject: Subject
+    promises: tuple[Any, ...] = ()
+
+
 @dataclass(frozen=True)
 class Function:
     """A guard or function.
@@ -58,6 +93,7 @@ class Function:
         kinds: of its parameters.
         result: the kind of its result.
         optional: for each parameter, True if it may be none.
+        meaning: what it means to proofs; None if nobody has said it.
     """
 
     name: str
@@ -65,6 +101,7 @@ class Function:
     optional: tuple[bool, ...]
     result: str
     call: Callable[..., Any]
+    meaning: Meaning | None = None
 
     @property
     def is_guard(self) -> bool:
@@ -93,6 +130,26 @@ def function(call: F) -> F:
     annotation that is not a kind, and for a name that another function already has.
     """
     return _register(call, None)
+
+
+def means(subject: Subject, *promises: Any) -> Callable[[F], F]:
+    """Say what a guard or function means, so that rules that call it can be proved for all sizes.
+
+        @means("types")
+        @guard
+        def same_type(a: SSAValue, b: SSAValue) -> bool: ...
+
+    Args:
+        promises: for a guard on elements, what is true of each element `a` of its argument:
+            expressions of scalar functions.
+    """
+
+    def say(call: F) -> F:
+        name = _name(call)
+        FUNCTIONS[name] = replace(FUNCTIONS[name], meaning=Meaning(subject, promises))
+        return call
+
+    return say
 
 
 def op_class(belongs: F) -> F:
@@ -202,60 +259,70 @@ def _kind(hint: object, what: str) -> tuple[str, bool]:
 # What every rule may use
 
 
+@means("program")
 @guard
 def one_use(value: SSAValue) -> bool:
     """Whether the value is used by exactly one operand."""
     return value.has_one_use()
 
 
+@means("types")
 @guard
 def same_type(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two values have the same type."""
-    return a.type == b.type
+    """Whether two values have the same type, of which all is known."""
+    return a.type == b.type and is_certain(a.type)
 
 
+@means("types")
 @guard
 def same_shape(a: SSAValue, b: SSAValue) -> bool:
     """Whether two tensors have the same shape, with any element types."""
     return _shape(a) == _shape(b)
 
 
+@means("types")
 @function
 def rank(value: SSAValue) -> int:
     """The number of axes of a tensor."""
-    return len(_shape(value))
+    return len(_sizes(value))
 
 
+@means("types")
 @function
 def shape(value: SSAValue) -> tuple[int, ...]:
     """The sizes of a tensor's axes."""
     return _shape(value)
 
 
+@means("types")
 @function
 def size(value: SSAValue) -> int:
     """The number of elements of a tensor."""
     return prod(_shape(value))
 
 
+@means("types")
 @function
 def length(values: tuple[int, ...]) -> int:
     """The length of a list of numbers."""
     return len(values)
 
 
+@means("types")
 @function
 def product(values: tuple[int, ...]) -> int:
     """The product of a list of numbers; 1 for an empty list."""
     return product_of(values)
 
 
+@means("types")
 @function
 def total(values: tuple[int, ...]) -> int:
     """The sum of a list of numbers."""
     return sum(values)
 
 
+@means("types")
 @function
 def at(values: tuple[int, ...], index: int) -> int:
     """One number of a list. Index -1 is the last."""
@@ -264,6 +331,7 @@ def at(values: tuple[int, ...], index: int) -> int:
     return values[index]
 
 
+@means("types")
 @function
 def counted(count: int) -> tuple[int, ...]:
     """The list [0, 1, ..., count - 1]."""
@@ -271,6 +339,7 @@ def counted(count: int) -> tuple[int, ...]:
     return tuple(range(count))
 
 
+@means("types")
 @function
 def repeated(value: int, count: int) -> tuple[int, ...]:
     """A list that repeats one number count times."""
@@ -278,6 +347,7 @@ def repeated(value: int, count: int) -> tuple[int, ...]:
     return (value,) * count
 
 
+@means("types")
 @function
 def element(value: SSAValue) -> Attribute:
     """The element type of a tensor."""
@@ -288,6 +358,13 @@ def element(value: SSAValue) -> Attribute:
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
+    sizes = _sizes(value)
+    if DYNAMIC_INDEX in sizes:
+        raise InputError(f"shape of a value of type {value.type}; need one whose sizes are known")
+    return sizes
+
+
+def _sizes(value: SSAValue) -> tuple[int, ...]:
     parts = tensor_parts(value.type)
     if parts is None:
         raise InputError(f"shape of a value of type {value.type}; need a tensor")

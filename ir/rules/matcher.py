@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, cast
 
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ..provenance import place
@@ -230,11 +231,15 @@ class Matcher:
             if isinstance(each, Rest):
                 taken = sizes[position : position + spare]
                 position += spare
+                if each.name and DYNAMIC_INDEX in taken:
+                    return self._no(each.place, "the sizes are {0}; one is not known", list(taken))
                 if each.name and not self._bind(each.place, each.name, taken):
                     return False
                 continue
             size = sizes[position]
             position += 1
+            if size == DYNAMIC_INDEX and each.value != ANY:
+                return self._no(each.place, "the size is not known; write _ for any size")
             if isinstance(each.value, int):
                 if each.value != size:
                     return self._no(

@@ -11,6 +11,7 @@ from typing import NoReturn
 from xdsl.ir import Operation
 from xdsl.traits import is_side_effect_free
 
+from ..open_types import agree
 from ..pass_levels import PassLevels
 from ..provenance import LocatingWalker, place
 from ..rewriting import Source
@@ -144,7 +145,7 @@ def check_made(rule: BoundRule, root: Operation, made: Made) -> None:
     if rule.kind == "lower":
         return
     for i, (new, old) in enumerate(zip(made.values, old_values, strict=True)):
-        if new.type != old.type:
+        if not agree(new.type, old.type):
             which = f"result {i}" if len(old_values) > 1 else "the result"
             _refuse(
                 rule,

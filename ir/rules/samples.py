@@ -307,8 +307,14 @@ class Sampler:
             and info.one_result
             and not info.regions
             and info.cls.has_trait(Pure)
-            and any(known.kind == "attribute" for known in info.attributes.values())
+            and any(known.kind in ("attribute", "any") for known in info.attributes.values())
         ]
+
+    def sources_for(self, cls: type[Operation]) -> list[OpInfo]:
+        """The sources of the dialect of an operation; all of them if it has none."""
+        dialect = cls.name.partition(".")[0]
+        own = [info for info in self.sources if info.name.partition(".")[0] == dialect]
+        return own or self.sources
 
 
 @dataclass
@@ -422,7 +428,7 @@ class _Trial:
 
     def _source(self, type_: Attribute) -> SSAValue | None:
         """A value of a type, made by an operation without operands."""
-        for info in self.sampler.sources:
+        for info in self.sampler.sources_for(self.cls):
             made = _Trial(
                 self.sampler, info.cls, self.pattern, self.choices, self.state.copy(), {}
             )._made_from_nothing(info, type_)
@@ -562,6 +568,8 @@ class _Trial:
                 value = attribute_of(bound, constraint)
             else:
                 if asked is None and known.default is None and known.is_optional:
+                    continue
+                if asked is None and known.is_outdated:
                     continue
                 may_lack = known.is_optional or known.default is not None
                 if may_lack and self.random.random() < 0.5:

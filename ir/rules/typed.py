@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute
 
+from ..open_types import agree
 from ..support.errors import InputError
 from .bound_rule import BoundRule, Made
 from .samples import Sample
@@ -48,7 +49,7 @@ def _mismatch(rule: BoundRule, sample: Sample, made: Made) -> str | None:
     if len(new) != len(old):
         return f"the right side has {len(new)} values, {root.name} has {len(old)}"
     for i, (given, wanted) in enumerate(zip(new, old, strict=True)):
-        if given != wanted:
+        if not agree(given, wanted):
             which = f"value {i} of the right side" if len(old) > 1 else "the right side"
             return f"{which} is {given}, {root.name} is {wanted}; {_remedy(rule, sample, made)}"
     return None

@@ -86,11 +86,13 @@ def _candidates(value: Plain) -> Iterable[Attribute]:
         yield StringAttr(value)
         yield SymbolRefAttr(value)
     elif isinstance(value, tuple):
-        if all(isinstance(each, int) for each in value):
+        whole = all(isinstance(each, int) for each in value)
+        if whole:
             for type_ in (i64, i32):
                 yield integers_attr(value, type_)
-        elif all(isinstance(each, int | float) for each in value):
-            yield DenseArrayBase.from_list(f64, [float(each) for each in value])
+        if all(isinstance(each, int | float) and abs(each) < 2**1023 for each in value):
+            for float_ in (f64, f32):
+                yield DenseArrayBase.from_list(float_, [float(each) for each in value])
         yield ArrayAttr([next(iter(_candidates(each))) for each in value])
 
 
@@ -146,7 +148,8 @@ def kind_of(constraint: AttrConstraint) -> str:
     """The kind of values that an attribute's definition allows: one of the library's KINDS.
 
     A definition that allows neither numbers nor strings, or several kinds of them, is an
-    "attribute". A definition that allows only presence or absence is a "bool".
+    "attribute", or "any" if its constraint has a true `mixed`: rules may then write all that it
+    allows. A definition that allows only presence or absence is a "bool".
     """
     kinds = [kind for kind, value in _SAMPLES if attribute_of(value, constraint) is not None]
     # A float may be written as an integer, which does not count as a second kind.
@@ -154,11 +157,16 @@ def kind_of(constraint: AttrConstraint) -> str:
         constraint.verifies(IntegerAttr(1, each)) for each in (i64, IndexType(), i32)
     ):
         kinds = ["float"]
+    if kinds == ["ints", "floats"]:
+        whole = (integers_attr((1,), each) for each in (i64, i32))
+        floats = (DenseArrayBase.from_list(each, [0.5]) for each in (f32, f64))
+        if any(map(constraint.verifies, floats)) and not any(map(constraint.verifies, whole)):
+            kinds = ["floats"]
     if len(kinds) == 1:
         return kinds[0]
     if not kinds and constraint.verifies(UnitAttr()):
         return "bool"
-    return "attribute"
+    return "any" if getattr(constraint, "mixed", False) else "attribute"
 
 
 def tensor_parts(type_: Attribute) -> tuple[tuple[int, ...], Attribute] | None:

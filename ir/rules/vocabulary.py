@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
@@ -25,6 +27,9 @@ from ..level import Level
 from ..upstream import Context
 from .values import kind_of
 
+_PREFIX = re.compile(r"\b([a-z_][a-z_0-9]*)\.[a-zA-Z_]")
+"""The dialect in the name of an operation."""
+
 
 @dataclass(frozen=True)
 class Attributed:
@@ -32,11 +37,15 @@ class Attributed:
 
     Attributes:
         kind: as rules see it.
+        implied: what an absent attribute means, where the definition does not write it.
+        is_outdated: whether only older versions of the operation have it.
     """
 
     name: str
     definition: AttrOrPropDef
     is_property: bool
+    implied: Attribute | None = None
+    is_outdated: bool = False
 
     @cached_property
     def kind(self) -> str:
@@ -51,7 +60,7 @@ class Attributed:
     @property
     def default(self) -> Attribute | None:
         """Its value if it is not written."""
-        return self.definition.default_value
+        return self.definition.default_value if self.implied is None else self.implied
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,35 @@ class OpInfo:
         return self.least_results == self.most_results == 1
 
 
+@runtime_checkable
+class Counted(Protocol):
+    """An operation whose operands, or results, are one list, and which knows how long it can be."""
+
+    @classmethod
+    def operand_range(cls) -> tuple[int, int | None]:
+        """The fewest and the most operands; None for no limit."""
+        ...
+
+    @classmethod
+    def result_range(cls) -> tuple[int, int | None]:
+        """The fewest and the most results; None for no limit."""
+        ...
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """An operation of which there are several versions."""
+
+    @classmethod
+    def outdated(cls) -> frozenset[str]:
+        """The attributes that the latest version lacks."""
+        ...
+
+
+def _nothing(name: str) -> Attribute | None:
+    return None
+
+
 def op_info(cls: type[Operation]) -> OpInfo:
     """The definition of an operation."""
     if not issubclass(cls, IRDLOperation):
@@ -102,16 +140,23 @@ def op_info(cls: type[Operation]) -> OpInfo:
     several = any(
         isinstance(each, VarResultDef) and not isinstance(each, OptResultDef) for each in results
     )
+    implied = getattr(cls, "implied", _nothing)
+    outdated = cls.outdated() if issubclass(cls, Versioned) else frozenset[str]()
     attributes: dict[str, Attributed] = {
-        name: Attributed(name, each, isinstance(each, PropertyDef))
+        name: Attributed(name, each, isinstance(each, PropertyDef), implied(name), name in outdated)
         for name, each in (*definition.properties.items(), *definition.attributes.items())
     }
+    least_results, most_results = fixed, None if several else len(results)
+    # The operations of some dialects have one list of operands, of which they know more.
+    if issubclass(cls, Counted):
+        least, most = cls.operand_range()
+        least_results, most_results = cls.result_range()
     return OpInfo(
         cls,
         least,
         most,
-        fixed,
-        None if several else len(results),
+        least_results,
+        most_results,
         attributes,
         len(definition.regions),
         any(isinstance(each, AttrSizedOperandSegments) for each in definition.options),
@@ -139,6 +184,14 @@ class Vocabulary:
     def ops(self) -> dict[str, type[Operation]]:
         """The classes by name."""
         return {cls.name: cls for cls in self.context.loaded_ops}
+
+    def load_named(self, text: str) -> None:
+        """Load the dialects that a text names and that the context only knows by name."""
+        loaded = {each.name for each in self.context.loaded_dialects}
+        registered = set(self.context.registered_dialect_names) - loaded
+        for name in sorted(registered & set(_PREFIX.findall(text))):
+            self.context.load_registered_dialect(name)
+            vars(self).pop("ops", None)
 
     @property
     def levels(self) -> tuple[Level, ...]:

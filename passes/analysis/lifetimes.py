@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation
 
 from ...backends.calls import FirstAndLastCalls
 from ...dialects import control, tile
+from ...dialects.steps import OUTSIDE, Arrival, Copy, Departure, Read, Superstep, Vertices
 from ...dialects.variable import Variable
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
@@ -73,9 +74,7 @@ class _Clock:
     loops: list[tuple[int, int, tuple[Operation, ...]]] = field(
         default_factory=list[tuple[int, int, tuple[Operation, ...]]]
     )
-    overwrites: list[tuple[int, tile.VerticesOp]] = field(
-        default_factory=list[tuple[int, tile.VerticesOp]]
-    )
+    overwrites: list[tuple[int, Vertices]] = field(default_factory=list[tuple[int, Vertices]])
     calling: list[str] = field(default_factory=list[str])
     enclosing: tuple[Operation, ...] = ()
 
@@ -97,7 +96,7 @@ class _Clock:
         """Record the accesses of a block, superstep by superstep."""
         step: int | None = None
         for op in block.ops:
-            if isinstance(op, tile.SuperstepOp):
+            if isinstance(op, Superstep):
                 # group-supersteps has run already.
                 self.now += 2
                 step = None
@@ -118,17 +117,17 @@ class _Clock:
     def touched(self, op: Operation) -> None:
         """Record the accesses of an operation in a superstep; vertices come after copies."""
         match op:
-            case tile.CopyOp():
+            case Copy():
                 self.touch(op.sources, [op.destination])
-            case tile.VerticesOp():
+            case Vertices():
                 self.touch(op.sources, op.destinations, phase=1)
                 self.overwrites.append((self.now + 1, op))
             case tile.ComputeSetOp():
                 for vertices in op.body.block.ops:
                     self.touched(vertices)
-            case tile.Arrival():
+            case Arrival():
                 self.touch([], [op.destination])
-            case tile.Departure():
+            case Departure():
                 self.touch([op.source], [])
             case _:
                 pass
@@ -147,9 +146,9 @@ class _Clock:
                 self.walk(self.functions[callee].body.block)
                 self.calling.pop()
                 self.calls.leave(before)
-        elif isinstance(op, tile.ReadOp):
+        elif isinstance(op, Read):
             self.touch([op.variable.string_value()], [])
-        elif isinstance(op, (tile.CopyOp, tile.ComputeSetOp, *tile.OUTSIDE)):
+        elif isinstance(op, (Copy, tile.ComputeSetOp, *OUTSIDE)):
             raise InputError(f"{op.name} at {place(op)}: no superstep; run schedule-supersteps")
         start, outer = self.now, self.enclosing
         self.enclosing = (*outer, op)

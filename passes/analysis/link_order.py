@@ -22,6 +22,7 @@ from ...backends.prices.price import charge_operation, charged_exchange, no_char
 from ...backends.target import Target
 from ...dialects import tile
 from ...dialects.home import ADDRESS, number_of
+from ...dialects.steps import Copy, Load, Store, Vertices
 from ...dialects.variable import Variable
 
 SHARE = 1 / 2
@@ -31,7 +32,7 @@ come and go, some of the memory lies in gaps."""
 FAR = 32
 """How many turns away a load or store may move."""
 
-Movable = tile.CopyOp | tile.ComputeSetOp | tile.LoadOp | tile.StoreOp
+Movable = Copy | tile.ComputeSetOp | Load | Store
 
 
 def order_links(block: Block, variables: Mapping[str, Variable], target: Target) -> None:
@@ -39,12 +40,12 @@ def order_links(block: Block, variables: Mapping[str, Variable], target: Target)
 
     Nothing moves past a call, a loop, a branch or the host, and no other operation moves.
     """
-    if not any(isinstance(op, tile.LoadOp | tile.StoreOp) for op in block.ops):
+    if not any(isinstance(op, Load | Store) for op in block.ops):
         return
     order = _Order(variables, target)
     for is_movable, run in groupby(tuple(block.ops), order.is_movable):
         ops = [op for op in run if isinstance(op, Movable)]
-        if is_movable and any(isinstance(op, tile.LoadOp | tile.StoreOp) for op in ops):
+        if is_movable and any(isinstance(op, Load | Store) for op in ops):
             order.improve(block, ops)
 
 
@@ -61,7 +62,7 @@ class _Link:
         before, after: the other loads and stores of its state that come before and after it.
     """
 
-    op: tile.LoadOp | tile.StoreOp
+    op: Load | Store
     turn: int
     first: int
     last: int
@@ -118,14 +119,14 @@ class _Order:
 
         What moves without I/O tiles stays in its place.
         """
-        if isinstance(op, tile.LoadOp | tile.StoreOp):
+        if isinstance(op, Load | Store):
             return self._through(op) in self.aside
-        return isinstance(op, tile.CopyOp | tile.ComputeSetOp)
+        return isinstance(op, Copy | tile.ComputeSetOp)
 
     @staticmethod
-    def _through(op: tile.LoadOp | tile.StoreOp) -> str:
+    def _through(op: Load | Store) -> str:
         """The variable on I/O tiles."""
-        return op.destination if isinstance(op, tile.LoadOp) else op.source
+        return op.destination if isinstance(op, Load) else op.source
 
     def improve(self, block: Block, ops: Sequence[Movable]) -> None:
         """Order the loads and stores among some operations of a block."""
@@ -145,11 +146,11 @@ class _Order:
         """The cycles of a copy or a compute set by itself."""
         charge = no_charge(self.target.tiles)
         for each in op.walk():
-            if isinstance(each, tile.CopyOp | tile.VerticesOp):
+            if isinstance(each, Copy | Vertices):
                 charge_operation(each, self.variables, self.target, charge)
         return int((charged_exchange(charge, self.target) + charge.compute).max(initial=0))
 
-    def _link_cycles(self, op: tile.LoadOp | tile.StoreOp) -> int:
+    def _link_cycles(self, op: Load | Store) -> int:
         charge = no_charge(self.target.tiles)
         charge_operation(op, self.variables, self.target, charge)
         own = cost.remote_cycles(charge.remote, self.target)
@@ -166,13 +167,13 @@ class _Order:
         if not self._are_used_once(ops):
             return turns, None
         met: dict[str, int] = {}
-        placed: list[tuple[tile.LoadOp | tile.StoreOp, int]] = []
+        placed: list[tuple[Load | Store, int]] = []
         computes = True
         for op in ops:
-            if isinstance(op, tile.LoadOp | tile.StoreOp):
+            if isinstance(op, Load | Store):
                 placed.append((op, len(turns.ops) - 1))
                 continue
-            names = {op.destination, *op.sources} if isinstance(op, tile.CopyOp) else set[str]()
+            names = {op.destination, *op.sources} if isinstance(op, Copy) else set[str]()
             if names & self.aside:
                 if computes:
                     turns.ops.append([])
@@ -195,23 +196,21 @@ class _Order:
 
     def _are_used_once(self, ops: Sequence[Operation]) -> bool:
         """Whether each variable on I/O tiles is used as the passes before use it."""
-        uses: dict[str, list[type[Operation]]] = {}
+        uses: dict[str, list[type[Operation] | None]] = {}
         for op in ops:
-            if isinstance(op, tile.LoadOp | tile.StoreOp):
-                uses.setdefault(self._through(op), []).append(type(op))
+            if isinstance(op, Load | Store):
+                uses.setdefault(self._through(op), []).append(_kind(op))
             for each in op.walk():
-                if isinstance(each, tile.CopyOp | tile.VerticesOp):
+                if isinstance(each, Copy | Vertices):
                     for name in {*each.sources, *each.destinations} & self.aside:
-                        uses.setdefault(name, []).append(type(each))
-        usual = ([tile.LoadOp, tile.CopyOp], [tile.CopyOp, tile.StoreOp])
+                        uses.setdefault(name, []).append(_kind(each))
+        usual = ([Load, Copy], [Copy, Store])
         return all(found in usual or len(found) == 1 for found in uses.values())
 
-    def _link(
-        self, op: tile.LoadOp | tile.StoreOp, turn: int, met: Mapping[str, int], count: int
-    ) -> _Link:
+    def _link(self, op: Load | Store, turn: int, met: Mapping[str, int], count: int) -> _Link:
         own = self._through(op)
         copy = met.get(own, turn)
-        if isinstance(op, tile.LoadOp):
+        if isinstance(op, Load):
             # Not before the first meeting, if it need not: the first reader would wait for it.
             last = copy - 1 if own in met else turn
             first, turn = min(1, last), min(turn, last)
@@ -269,3 +268,8 @@ class _Order:
             if turn == 0:
                 at = 0
             yield from (*ops[:at], *own, *ops[at:])
+
+
+def _kind(op: Operation) -> type[Operation] | None:
+    """Which of the kinds of operations that use variables on I/O tiles one is."""
+    return next((each for each in (Load, Store, Copy, Vertices) if isinstance(op, each)), None)

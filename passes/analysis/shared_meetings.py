@@ -17,16 +17,16 @@ from xdsl.ir import Block, Operation
 
 from ...backends.meetings import joined_by
 from ...backends.target import Target
-from ...dialects import tile
 from ...dialects.home import ADDRESS
+from ...dialects.steps import Copy, Vertices
 from ...dialects.superstep import conflict
-from ...dialects.tile import ComputeSetOp, CopyOp
+from ...dialects.tile import ComputeSetOp
 from ...dialects.variable import Variable
 
 SHARE = 1 / 64
 """The part of a tile's memory for what lives longer because it moves later."""
 
-Movable: TypeAlias = CopyOp | ComputeSetOp
+Movable: TypeAlias = Copy | ComputeSetOp
 
 
 def share_meetings(block: Block, variables: Mapping[str, Variable], target: Target) -> None:
@@ -59,7 +59,7 @@ class _Uses:
 
     @staticmethod
     def of(op: Operation) -> _Uses:
-        used = [o for o in op.walk() if isinstance(o, CopyOp | tile.VerticesOp)]
+        used = [o for o in op.walk() if isinstance(o, Copy | Vertices)]
         return _Uses(
             frozenset(name for o in used for name in o.sources),
             frozenset(name for o in used for name in o.destinations),
@@ -112,9 +112,9 @@ class _Later:
     def copies_at(self, place: int) -> tuple[int, int]:
         """Where the copies around a place begin and end, which share a superstep."""
         start = stop = place
-        while start and isinstance(self.ops[start - 1], CopyOp):
+        while start and isinstance(self.ops[start - 1], Copy):
             start -= 1
-        while stop < len(self.ops) and isinstance(self.ops[stop], CopyOp):
+        while stop < len(self.ops) and isinstance(self.ops[stop], Copy):
             stop += 1
         return start, stop
 
@@ -154,7 +154,7 @@ class _Mover:
     def is_between_chips(self, op: Operation) -> bool:
         """Whether an operation is a copy between chips."""
         if op not in self.between:
-            self.between[op] = isinstance(op, CopyOp) and bool(
+            self.between[op] = isinstance(op, Copy) and bool(
                 len(joined_by(op, self.variables, self.target.tiles_per_chip))
             )
         return self.between[op]

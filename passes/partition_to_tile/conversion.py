@@ -11,6 +11,7 @@ from ...backends.target import Target
 from ...dialects import control, tile
 from ...dialects.blob_attr import BlobAttr
 from ...dialects.partition import PartitionTensor, partition_type
+from ...dialects.steps import Remote
 from ...dialects.variable import Variable
 from ...ir.conversion import Conversion, Patterns
 from ...ir.provenance import locate, origin_names
@@ -73,7 +74,7 @@ class ToTile(Conversion):
         self.functions: dict[str, Signature] = {}
         self.written: dict[SSAValue, str] = {}
         self.before: dict[str, str] = {}
-        self.remote: dict[str, tile.RemoteOp] = {}
+        self.remote: dict[str, Remote] = {}
         self.aside: IoTiles | None = None
         self.target: Target | None = None
         self.began: dict[str, control.RepeatOp | None] = {}

@@ -14,6 +14,7 @@ from ...dialects.generators import (
     seeded_generators,
 )
 from ...dialects.settable import listed_names
+from ...dialects.steps import Vertices
 from ...ir.blob import Blob
 from ...ir.provenance import named
 from ...ir.support.errors import InputError
@@ -30,7 +31,7 @@ def give_generators(module: ModuleOp, new: ToTile) -> None:
 
     Raises InputError if their name is taken.
     """
-    drawing = [op for op in new.block.walk() if isinstance(op, tile.VerticesOp) and _draws(op)]
+    drawing = [op for op in new.block.walk() if isinstance(op, Vertices) and _draws(op)]
     if not drawing:
         return
     if GENERATORS in new.names.taken:
@@ -51,6 +52,6 @@ def give_generators(module: ModuleOp, new: ToTile) -> None:
         module.attributes[UPDATED] = ArrayAttr(map(StringAttr, (*changed, GENERATORS)))
 
 
-def _draws(op: tile.VerticesOp) -> bool:
+def _draws(op: Vertices) -> bool:
     structure = op.structure()
     return bool(words_places(structure.body, structure.own_places))

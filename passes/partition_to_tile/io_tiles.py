@@ -19,6 +19,7 @@ from ...dialects import tile
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.home import ADDRESS
 from ...dialects.partition import laid_out
+from ...dialects.steps import Copy, Load, Store
 from ...dialects.variable import Variable
 from ...ir.geometry.other_tiles import on_other_tiles
 from ...ir.upstream import ModuleOp
@@ -102,15 +103,15 @@ def _earlier(io: IoTiles, state: str, load: Operation) -> Operation | None:
     op = load.prev_op
     while op is not None:
         match op:
-            case tile.LoadOp():
+            case Load():
                 return op
-            case tile.CopyOp() if compute is not None and set(op.sources) <= io.loaded:
+            case Copy() if compute is not None and set(op.sources) <= io.loaded:
                 return compute
             case tile.ComputeSetOp():
                 compute = op
-            case tile.StoreOp() if op.remote.string_value() != state:
+            case Store() if op.remote.string_value() != state:
                 pass
-            case tile.CopyOp():
+            case Copy():
                 pass
             case _:
                 return op

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...dialects import partition, tile
+from ...dialects.steps import Vertices
 from ...ir.provenance import locate
 from .conversion import ToTile
 from .gathers import convert_gather
@@ -21,7 +22,7 @@ def convert_compute(op: partition.ComputeOp, new: ToTile) -> None:
     new.add(tile.ComputeSetOp(vertices.destination, [vertices]))
 
 
-def vertices_of(op: partition.ComputeOp, new: ToTile) -> tile.VerticesOp:
+def vertices_of(op: partition.ComputeOp, new: ToTile) -> Vertices:
     """The vertices of a compute, which nothing holds yet. Its results get variables."""
     around, new.source = new.source, op
     names = [new.result(value) for value in op.made]

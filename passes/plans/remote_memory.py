@@ -8,7 +8,7 @@ from ...backends.memory import remote_problem
 from ...backends.target import PRESETS, Target
 from ...dialects import nn
 from ...dialects.home import is_remote
-from ...dialects.tile import RemoteOp
+from ...dialects.steps import Remote
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
@@ -38,4 +38,4 @@ def _remote_bytes(op: Operation) -> int | None:
     """The bytes that a state takes of remote memory; None for any other operation."""
     if isinstance(op, nn.StateOp) and is_remote(op):
         return op.value.array.nbytes
-    return op.bytes if isinstance(op, RemoteOp) else None
+    return op.bytes if isinstance(op, Remote) else None

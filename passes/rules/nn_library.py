@@ -13,8 +13,9 @@ from ...dialects import nn
 from ...dialects.blob_attr import BlobAttr
 from ...dialects.nn.elementwise import BinaryOp, ParametrisedOp, UnaryOp
 from ...dialects.settable import changing_states
+from ...dialects.slopes import ZERO, Values, call
 from ...ir.blob import Blob
-from ...ir.rules import function, guard, once_a_pass, op_class
+from ...ir.rules import function, guard, means, once_a_pass, op_class
 
 # Classes of operations
 
@@ -68,6 +69,7 @@ def _made_of(value: SSAValue, needs: Callable[[Operation], Iterable[SSAValue] | 
     return True
 
 
+@means("program")
 @guard
 def fixed(value: SSAValue) -> bool:
     """Whether a value is the same in every run, so that it can be computed before the first one."""
@@ -94,22 +96,33 @@ def _module_of(op: Operation) -> Operation:
     return module
 
 
+@means("types")
 @guard
 def uniform(blob: Attribute) -> bool:
     """Whether all elements of a constant are the same finite number."""
-    if not isinstance(blob, BlobAttr) or not blob.array.size:
+    held = _blob_in(blob)
+    if held is None or not held.array.size:
         return False
-    values = blob.data.stored
+    values = held.data.stored
     return bool(np.all(values == values[0]) and np.isfinite(values[0].astype(np.float64)))
 
 
+@means("types")
 @function
 def only_element(blob: Attribute) -> float:
     """The value of all elements of a uniform constant."""
-    assert isinstance(blob, BlobAttr)
-    return float(blob.data.stored[0])
+    held = _blob_in(blob)
+    assert held is not None
+    return float(held.data.stored[0])
 
 
+def _blob_in(attribute: Attribute) -> BlobAttr | None:
+    """The blob of a constant, which may be in an attribute that says more of it."""
+    found = attribute if isinstance(attribute, BlobAttr) else getattr(attribute, "values", None)
+    return found if isinstance(found, BlobAttr) else None
+
+
+@means("types")
 @guard
 def one_number(blob: Attribute) -> bool:
     """Whether a constant has several elements, all with the same bits."""
@@ -120,6 +133,7 @@ def one_number(blob: Attribute) -> bool:
     return bool(np.all(bits == bits[0]))
 
 
+@means("types")
 @function
 def number(blob: Attribute) -> Attribute:
     """The first element of a constant, as a tensor without axes."""
@@ -127,16 +141,18 @@ def number(blob: Attribute) -> Attribute:
     return BlobAttr(Blob(blob.data.stored[0].reshape(())))
 
 
+@means("types")
 @guard
 def is_wide(value: SSAValue) -> bool:
     """Whether a tensor has floats of 32 bits or more, whose products do not overflow."""
     return isinstance(nn.element_of(value), Float32Type | Float64Type)
 
 
+@means("types")
 @guard
 def is_float(value: SSAValue) -> bool:
     """Whether a tensor has floating-point elements."""
-    return isinstance(nn.element_of(value), AnyFloat)
+    return isinstance(getattr(value.type, "element_type", None), AnyFloat)
 
 
 _UNSIGNED = (nn.AbsOp, nn.SquareOp, nn.ExpOp, nn.SigmoidOp)
@@ -157,6 +173,16 @@ _KEEP_UNSIGNED = (
 """Operations whose results have no minus sign if nothing that they read has one."""
 
 
+_ELEMENT = Values().a
+_NO_SIGN = (
+    call("logical_not", call("less", _ELEMENT, ZERO)),
+    # The reciprocal of -0 is minus infinity.
+    call("logical_not", call("less", call("reciprocal", _ELEMENT), ZERO)),
+)
+"""What is true of an element without a minus sign."""
+
+
+@means("elements", *_NO_SIGN)
 @guard
 def unsigned(value: SSAValue) -> bool:
     """Whether every element is positive, +0 or NaN: none can be negative or -0."""
@@ -183,18 +209,21 @@ def _read_unsigned(op: Operation) -> Iterable[SSAValue] | None:
 # Shapes
 
 
+@means("types")
 @function
 def permuted(values: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
     """A list in another order: element i is values[order[i]]."""
     return tuple(values[i] for i in order)
 
 
+@means("types")
 @function
 def larger(a: float, b: float) -> float:
     """The larger of two numbers."""
     return max(a, b)
 
 
+@means("types")
 @function
 def smaller(a: float, b: float) -> float:
     """The smaller of two numbers."""

@@ -30,7 +30,7 @@ def lowered(program: Program) -> ModuleOp:
 def relu(read: str, written: str, plan: str = "split [4]") -> str:
     """A vertex set."""
     return (
-        f"tile.vertices space {SPACE} body <relu> plan <{plan}> reads [@{read}] "
+        f"exchange.compute space {SPACE} body <relu> plan <{plan}> reads [@{read}] "
         f'writes @{written} loc("{written}/relu")'
     )
 
@@ -38,7 +38,7 @@ def relu(read: str, written: str, plan: str = "split [4]") -> str:
 def step(name: str, *ops: str, zone: str = "internal") -> str:
     """A superstep."""
     lines = "\n".join(ops)
-    return f'tile.superstep @{name} {{ tile.sync "{zone}"\n{lines} }} loc("{name}")\n'
+    return f'exchange.superstep @{name} {{ exchange.sync "{zone}"\n{lines} }} loc("{name}")\n'
 
 
 def variable(name: str, address: int, layout: str = LAYOUT, initial: str = "") -> str:

@@ -26,9 +26,9 @@ from .exchange_text import exchange_module, relu, step, variable
 
 TARGET = resolve_target("tiny:5,exchange.sync_cycles=200")
 BODY = (
-    step("in", 'tile.input "image" -> @a : tensor<24xf32>', zone="external")
+    step("in", 'exchange.input "image" -> @a : tensor<24xf32>', zone="external")
     + step("work", relu("a", "b"))
-    + step("out", 'tile.output @b -> "out" : tensor<24xf32>', zone="external")
+    + step("out", 'exchange.output @b -> "out" : tensor<24xf32>', zone="external")
 )
 
 
@@ -266,14 +266,19 @@ def test_wrong_members_are_named(file: Path, change: Callable[..., object], mess
         ),
         (
             "version",
-            3,
-            "version 3 of abele program is of a newer abele; .*; update abele, or ",
+            2,
+            "version 2 of abele program, which abele from before 1 December 2026 reads;",
         ),
-        ("version", None, "version None of abele program; need version 2"),
-        ("version", 2.0, "version 2.0 of abele program; need version 2"),
-        ("version", -2, "version -2 of abele program; need version 2"),
-        ("version", 10**3000, "version of 9,966 bits of abele program; need version 2"),
-        ("version", "x" * 10**6, r"version 'x{39}\.\.\. of abele program; need version 2$"),
+        (
+            "version",
+            4,
+            "version 4 of abele program is of a newer abele; .*; update abele, or ",
+        ),
+        ("version", None, "version None of abele program; need version 3"),
+        ("version", 3.0, "version 3.0 of abele program; need version 3"),
+        ("version", -2, "version -2 of abele program; need version 3"),
+        ("version", 10**3000, "version of 9,966 bits of abele program; need version 3"),
+        ("version", "x" * 10**6, r"version 'x{39}\.\.\. of abele program; need version 3$"),
         ("target", 'base = "mk9"', "target:1: base: 'mk9'"),
         ("inputs", [{"name": "x", "shape": ["a"], "dtype": "float32"}], "damaged"),
         ("inputs", [{"name": "x", "shape": [1], "dtype": "object"}], "damaged"),

@@ -50,9 +50,11 @@ def variable(name: str, address: int, rest: str = "", layout: str = BY_4) -> str
 
 def superstep(name: str, *ops: str) -> str:
     zone = (
-        "external" if any("tile.input" in op or "tile.output" in op for op in ops) else "internal"
+        "external"
+        if any("exchange.input" in op or "exchange.output" in op for op in ops)
+        else "internal"
     )
-    return f'tile.superstep @{name} {{ tile.sync "{zone}"\n' + "\n".join(ops) + "\n}\n"
+    return f'exchange.superstep @{name} {{ exchange.sync "{zone}"\n' + "\n".join(ops) + "\n}\n"
 
 
 def main(*steps: str) -> str:
@@ -80,33 +82,34 @@ def fault_of(text: str, **options) -> MachineFault:
 
 def test_a_vertex_may_not_read_unwritten_bytes():
     text = variable("x", 0) + variable("y", 8)
-    text += main(superstep("go", f"tile.vertices {RELU} reads [@x] writes @y"))
+    text += main(superstep("go", f"exchange.compute {RELU} reads [@x] writes @y"))
     fault = fault_of(text)
     assert str(fault) == (
-        "superstep @go: tile.vertices at unknown line in @go reads bytes 0..7 of tile 0 (@x), "
+        "superstep @go: exchange.compute at unknown line in @go reads bytes 0..7 of tile 0 (@x), "
         "never written before"
     )
-    assert (fault.superstep, fault.op, fault.variable) == ("go", "tile.vertices", "x")
+    assert (fault.superstep, fault.op, fault.variable) == ("go", "exchange.compute", "x")
     assert (fault.tile, fault.addresses, fault.node) == (0, (0, 8), None)
 
 
 def test_a_move_may_not_read_unwritten_bytes():
     text = variable("x", 0) + variable("y", 8, layout=ON_ONE)
-    fault = fault_of(text + main(superstep("go", "tile.copy [@x] -> @y")))
-    assert (fault.op, fault.variable, fault.tile) == ("tile.copy", "x", 0)
+    fault = fault_of(text + main(superstep("go", "exchange.move [@x] -> @y")))
+    assert (fault.op, fault.variable, fault.tile) == ("exchange.move", "x", 0)
 
 
 def test_an_output_may_not_read_unwritten_bytes():
-    text = variable("x", 0) + main(superstep("go", f'tile.output @x -> "x" : {X8}'))
-    assert (fault_of(text).op, fault_of(text).variable) == ("tile.output", "x")
+    text = variable("x", 0) + main(superstep("go", f'exchange.output @x -> "x" : {X8}'))
+    assert (fault_of(text).op, fault_of(text).variable) == ("exchange.output", "x")
 
 
 def test_a_predicate_may_not_be_read_before_it_is_written():
     text = "exchange.variable @p at 0 : tensor<i1> layout <[] () of []>\n"
-    text += main("%c = tile.read @p : i1\n")
+    text += main("%c = exchange.read @p : i1\n")
     fault = fault_of(text)
     assert str(fault) == (
-        "tile.read at unknown line in @main reads bytes 0..0 of tile 0 (@p), never written before"
+        "exchange.read at unknown line in @main reads bytes 0..0 of tile 0 (@p), never written "
+        "before"
     )
     assert fault.superstep is None
 
@@ -116,8 +119,8 @@ def test_a_move_may_take_a_part():
     move = "moves [#abele.space<[i = 4] (i + 2) of [8] -> (i) of [4]>]"
     text = variable("x", 0, "INITIAL") + half
     text += main(
-        superstep("cut", f"tile.copy [@x] -> @half {move}"),
-        superstep("out", 'tile.output @half -> "half" : tensor<4xf32>'),
+        superstep("cut", f"exchange.move [@x] -> @half {move}"),
+        superstep("out", 'exchange.output @half -> "half" : tensor<4xf32>'),
     )
     assert machine(text).run({})["half"].tolist() == [2, 3, 4, 5]
 
@@ -125,9 +128,9 @@ def test_a_move_may_take_a_part():
 def test_a_variable_may_not_be_read_after_another_took_its_bytes():
     text = variable("x", 0, "INITIAL") + variable("y", 8) + variable("z", 8)
     text += main(
-        superstep("one", "tile.copy [@x] -> @y"),
-        superstep("two", "tile.copy [@x] -> @z"),
-        superstep("three", f"tile.vertices {RELU} reads [@y] writes @x"),
+        superstep("one", "exchange.move [@x] -> @y"),
+        superstep("two", "exchange.move [@x] -> @z"),
+        superstep("three", f"exchange.compute {RELU} reads [@y] writes @x"),
     )
     fault = fault_of(text)
     assert "reads bytes 8..15 of tile 0 (@y), last written as @z" in str(fault)
@@ -157,25 +160,25 @@ def test_elements_must_be_aligned():
 
 def test_two_moves_may_not_write_one_byte():
     text = variable("x", 0, "INITIAL") + variable("y", 8) + variable("z", 8, layout=ON_ONE)
-    text += main(superstep("go", "tile.copy [@x] -> @y", "tile.copy [@x] -> @z"))
+    text += main(superstep("go", "exchange.move [@x] -> @y", "exchange.move [@x] -> @z"))
     fault = fault_of(text)
     assert (fault.superstep, fault.variable, fault.tile) == ("go", "z", 0)
     assert fault.addresses == (8, 16)
-    assert "tile.copy at unknown line in @go writes in the same phase" in str(fault)
+    assert "exchange.move at unknown line in @go writes in the same phase" in str(fault)
 
 
 def test_moves_to_other_tiles_may_share_addresses():
     at = "layout <[8 by 4] (d0) of [8] at 4>"
     text = variable("x", 0, "INITIAL") + variable("y", 8) + variable("z", 8, layout=at)
-    text += main(superstep("go", "tile.copy [@x] -> @y", "tile.copy [@x] -> @z"))
+    text += main(superstep("go", "exchange.move [@x] -> @y", "exchange.move [@x] -> @z"))
     assert machine(text).run({}) == {}
 
 
 def test_two_vertices_may_not_write_one_byte():
     text = variable("x", 0, "INITIAL") + variable("y", 8)
-    vertices = f"tile.vertices {RELU} reads [@x] writes @y"
+    vertices = f"exchange.compute {RELU} reads [@x] writes @y"
     fault = fault_of(text + main(superstep("go", vertices, vertices)))
-    assert (fault.op, fault.variable, fault.addresses) == ("tile.vertices", "y", (8, 16))
+    assert (fault.op, fault.variable, fault.addresses) == ("exchange.compute", "y", (8, 16))
 
 
 def test_a_vertex_may_not_write_an_element_twice():
@@ -183,7 +186,9 @@ def test_a_vertex_may_not_write_an_element_twice():
     text = variable("x", 0, "INITIAL", ON_ONE)
     text += "exchange.variable @y at 64 : tensor<f32> layout <[] () of []>\n"
     text += main(
-        superstep("go", f"tile.vertices {space} body <relu> plan <split [1]> reads [@x] writes @y")
+        superstep(
+            "go", f"exchange.compute {space} body <relu> plan <split [1]> reads [@x] writes @y"
+        )
     )
     with pytest.raises(ValueError, match="dimension i: its 8 points write one element"):
         machine(text, verified=False)
@@ -191,10 +196,10 @@ def test_a_vertex_may_not_write_an_element_twice():
 
 def test_a_move_may_not_read_bytes_that_a_move_of_its_phase_writes():
     text = variable("x", 0, "INITIAL") + variable("y", 8, "INITIAL") + variable("z", 16)
-    text += main(superstep("go", "tile.copy [@x] -> @y", "tile.copy [@y] -> @z"))
+    text += main(superstep("go", "exchange.move [@x] -> @y", "exchange.move [@y] -> @z"))
     fault = fault_of(text)
     assert (fault.variable, fault.tile, fault.addresses) == ("y", 0, (8, 16))
-    assert "tile.copy at unknown line in @go writes in the same phase" in str(fault)
+    assert "exchange.move at unknown line in @go writes in the same phase" in str(fault)
 
 
 def test_a_vertex_may_not_read_bytes_that_another_of_its_phase_writes():
@@ -202,8 +207,8 @@ def test_a_vertex_may_not_read_bytes_that_another_of_its_phase_writes():
     text += main(
         superstep(
             "go",
-            f"tile.vertices {RELU} reads [@x] writes @y",
-            f"tile.vertices {RELU} reads [@y] writes @z",
+            f"exchange.compute {RELU} reads [@x] writes @y",
+            f"exchange.compute {RELU} reads [@y] writes @z",
         )
     )
     assert fault_of(text).variable == "y"
@@ -212,7 +217,7 @@ def test_a_vertex_may_not_read_bytes_that_another_of_its_phase_writes():
 def test_a_vertex_may_read_bytes_that_its_own_superstep_delivered():
     text = variable("x", 0, "INITIAL") + variable("y", 8) + variable("z", 16)
     text += main(
-        superstep("go", "tile.copy [@x] -> @y", f"tile.vertices {RELU} reads [@y] writes @z")
+        superstep("go", "exchange.move [@x] -> @y", f"exchange.compute {RELU} reads [@y] writes @z")
     )
     m = machine(text)
     m.run({})
@@ -221,7 +226,7 @@ def test_a_vertex_may_read_bytes_that_its_own_superstep_delivered():
 
 def test_a_point_may_overwrite_elements_that_it_alone_reads():
     text = variable("x", 0, "INITIAL")
-    text += main(superstep("go", f"tile.vertices {RELU} reads [@x] writes @x"))
+    text += main(superstep("go", f"exchange.compute {RELU} reads [@x] writes @x"))
     assert machine(text).run({}) == {}
 
 
@@ -230,7 +235,7 @@ def test_a_point_may_not_overwrite_elements_that_another_reads():
     text = variable("x", 0, "INITIAL", "layout <[8 by 4] (d0) of [8]>")
     text += "exchange.variable @y at 0 : tensor<4xf32> layout <[4 by 4] (d0) of [4]>\n"
     body = "body <identity sum> plan <split [4, 1]>"
-    text += main(superstep("go", f"tile.vertices {space} {body} reads [@x] writes @y"))
+    text += main(superstep("go", f"exchange.compute {space} {body} reads [@x] writes @y"))
     fault = fault_of(text)
     assert (fault.variable, fault.addresses) == ("x", (0, 4))
     assert "it overwrites in the same phase" in str(fault)
@@ -241,7 +246,7 @@ def test_a_point_may_overwrite_elements_that_its_chain_reads():
     chain = RELU.replace("<relu>", "<square then add>").replace(" ->", ", (i) of [8] ->", 1)
     for reads in ("@y, @x", "@x, @y", "@x, @x"):
         m = machine(
-            text + main(superstep("go", f"tile.vertices {chain} reads [{reads}] writes @x"))
+            text + main(superstep("go", f"exchange.compute {chain} reads [{reads}] writes @x"))
         )
         m.run({})
         assert m.read("x").tolist() == [i * i + i for i in range(8)]
@@ -252,7 +257,8 @@ def test_a_sum_of_products_may_not_overwrite_elements_that_its_chain_reads():
     space = "space <[i = 8, k = 1 reduction] (i) of [8], (i) of [8], (i) of [8] -> (i) of [8]>"
     body = "body <mul sum then add> plan <split [4, 1]>"
     found = fault_of(
-        text + main(superstep("go", f"tile.vertices {space} {body} reads [@y, @y, @x] writes @x"))
+        text
+        + main(superstep("go", f"exchange.compute {space} {body} reads [@y, @y, @x] writes @x"))
     )
     assert found.variable == "x"
     assert "it overwrites in the same phase" in str(found)
@@ -261,24 +267,26 @@ def test_a_sum_of_products_may_not_overwrite_elements_that_its_chain_reads():
 def test_a_fault_names_the_node_it_came_from():
     ctx = context()
     text = variable("x", 0) + variable("y", 8)
-    module = parse(text + main(superstep("go", f"tile.vertices {RELU} reads [@x] writes @y")), ctx)
+    module = parse(
+        text + main(superstep("go", f"exchange.compute {RELU} reads [@x] writes @y")), ctx
+    )
     for op in module.walk():
-        if op.name == "tile.vertices":
+        if op.name == "exchange.compute":
             op.location = named("layer1/relu")
-    with pytest.raises(MachineFault, match="tile.vertices at layer1/relu reads") as caught:
+    with pytest.raises(MachineFault, match="exchange.compute at layer1/relu reads") as caught:
         Machine(module, TINY, strict=True).run({})
     assert caught.value.node == "layer1/relu"
 
 
 def test_an_operation_must_suit_its_variables():
     text = variable("x", 0) + variable("y", 8, layout=ON_ONE)
-    text += main(superstep("go", f"tile.vertices {RELU} reads [@x] writes @y"))
+    text += main(superstep("go", f"exchange.compute {RELU} reads [@x] writes @y"))
     with pytest.raises(VerifyException, match="@y has layout"):
         machine(text, verified=False)
 
 
 def test_inputs_are_checked():
-    text = variable("x", 0) + main(superstep("in", f'tile.input "image" -> @x : {X8}'))
+    text = variable("x", 0) + main(superstep("in", f'exchange.input "image" -> @x : {X8}'))
     with pytest.raises(InputError, match='no input "image"; given: picture'):
         machine(text).run({"picture": np.zeros(8, np.float32)})
     with pytest.raises(InputError, match=r'"image": float64\[8\]; need float32\[8\]'):
@@ -302,10 +310,10 @@ def counter() -> str:
         + main(
             superstep(
                 "count",
-                "tile.vertices space <[i = 8] (i) of [8] -> (i) of [8]> body <shift [1.0]> "
+                "exchange.compute space <[i = 8] (i) of [8] -> (i) of [8]> body <shift [1.0]> "
                 "plan <split [4]> reads [@n] writes @m",
             ),
-            superstep("keep", "tile.copy [@m] -> @n"),
+            superstep("keep", "exchange.move [@m] -> @n"),
         )
     )
 
@@ -329,8 +337,8 @@ def test_memory_is_freed_as_soon_as_a_machine_is_dropped(binder: type[Binder], s
     pytest.importorskip("numba")
     if binder is not Binder and not is_wanted():
         pytest.skip("this run wants no kernels")
-    read = superstep("read", f'tile.input "x" -> @a : {X8}')
-    write = superstep("write", f'tile.output @a -> "y" : {X8}')
+    read = superstep("read", f'exchange.input "x" -> @a : {X8}')
+    write = superstep("write", f'exchange.output @a -> "y" : {X8}')
     m = machine(variable("a", 0) + main(read, write), strict, binder=binder)
     x = np.arange(8, dtype=np.float32)
     assert m.run({"x": x})["y"].tolist() == x.tolist()
@@ -539,9 +547,9 @@ def test_dropping_keeps_the_bytes_of_the_run_before():
         variable("x", 0, layout=ON_ONE)
         + variable("y", 32)
         + main(
-            superstep("in", f'tile.input "x" -> @x : {X8}'),
-            superstep("go", "tile.copy [@x] -> @y"),
-            superstep("out", f'tile.output @y -> "y" : {X8}'),
+            superstep("in", f'exchange.input "x" -> @x : {X8}'),
+            superstep("go", "exchange.move [@x] -> @y"),
+            superstep("out", f'exchange.output @y -> "y" : {X8}'),
         )
     )
     m = machine(text, strict=False, faults=[DropMessage("go", 0, 2)])

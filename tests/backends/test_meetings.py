@@ -50,7 +50,7 @@ def grouped(*ops: str, target: str = FOUR, inputs: str = "") -> ModuleOp:
 
 
 def syncs(module: ModuleOp) -> list[str]:
-    return re.findall(r"tile\.sync (.*)", str(module))
+    return re.findall(r"exchange\.sync (.*)", str(module))
 
 
 def copy(source: str, destination: str) -> str:
@@ -98,9 +98,9 @@ def test_a_machine_may_let_only_all_chips_meet():
 
 def _changed(module: ModuleOp, sync: str) -> ModuleOp:
     """The program with another sync of its last superstep."""
-    before, _, after = str(module).rpartition("tile.sync ")
+    before, _, after = str(module).rpartition("exchange.sync ")
     rest = after.partition("\n")[2]
-    return parse_module(f"{before}tile.sync {sync}\n{rest}", context())
+    return parse_module(f"{before}exchange.sync {sync}\n{rest}", context())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def _changed(module: ModuleOp, sync: str) -> ModuleOp:
         (
             [copy("x0", "y1")],
             '"internal"',
-            r"tile.copy at .*: moves words from chip 0 to 1; superstep @.* has tile.sync "
+            r"exchange.move at .*: moves words from chip 0 to 1; superstep @.* has exchange.sync "
             '"internal"; need chips that meet',
         ),
         ([copy("x0", "y1")], '"all" of <[0, 2]>', "moves words from chip 0 to 1"),
@@ -118,9 +118,9 @@ def _changed(module: ModuleOp, sync: str) -> ModuleOp:
         (
             [copy("x0", "y1"), copy("x2", "y3")],
             '"all" of <[0, 1]>',
-            r"from chip 2 to 3; .* has tile.sync \"all\" of <\[0, 1\]>",
+            r"from chip 2 to 3; .* has exchange.sync \"all\" of <\[0, 1\]>",
         ),
-        ([copy("x0", "y1")], '"all" of <[0, 1, 4]>', "tile.sync at .*: chip 4 of 4"),
+        ([copy("x0", "y1")], '"all" of <[0, 1, 4]>', "exchange.sync at .*: chip 4 of 4"),
         ([host(1)], '"external" of <[0]>', "joins the host and chip 1"),
     ],
 )

@@ -93,7 +93,7 @@ def test_a_carried_variable_lives_through_the_loop():
 
 def test_a_conditional_write_does_not_end_a_life():
     body = f"""{step("one", relu("w", "a"))}
-      %p = tile.read @p : i1
+      %p = exchange.read @p : i1
       control.if %p : i1 {{ {step("maybe", relu("w", "a"))} control.yield }}
         else {{ {step("else", relu("w", "b"))} control.yield }}
       {step("last", relu("a", "c"))}"""
@@ -135,7 +135,7 @@ def test_too_few_tiles_are_a_problem_of_tiles():
 
 
 def test_states_that_remote_memory_does_not_hold_are_a_problem():
-    remote = "tile.remote @r : tensor<3xf32> = blob <[1, 2, 3] : tensor<3xf32>>"
+    remote = "exchange.remote @r : tensor<3xf32> = blob <[1, 2, 3] : tensor<3xf32>>"
     fits = report(variables=remote, target="tiny:5,remote.gbytes=12e-9")
     assert (fits.remote_bytes, fits.problem(), fits.shortage) == (12, None, "")
     found = report(variables=remote, target="tiny:5,remote.gbytes=11e-9")

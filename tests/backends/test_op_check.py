@@ -18,7 +18,7 @@ from abele.backends.host.judges import best_judge
 from abele.backends.machine import DropMessage, FlipByte, Machine, Observer
 from abele.backends.op_check import Finding, Judge, OpCheck, mismatch, moved_tensor, tile_of
 from abele.backends.target import resolve_target
-from abele.dialects.tile import CopyOp, VerticesOp
+from abele.dialects.steps import Copy, Vertices
 from abele.ir.geometry.blocks import scatter
 from abele.ir.geometry.space import AxisMap, Dim, Space, identity_map
 
@@ -57,15 +57,15 @@ class Spoil(Observer):
             start = machine.variables[name].start + 4 * self.element
             machine.poke(self.tile, start, np.array([self.value], np.float32).view(np.uint8))
 
-    def on_compute(self, op: VerticesOp, machine: Machine) -> None:
+    def on_compute(self, op: Vertices, machine: Machine) -> None:
         self.spoil(op.destination, machine)
 
-    def on_move(self, op: CopyOp, machine: Machine) -> None:
+    def on_move(self, op: Copy, machine: Machine) -> None:
         self.spoil(op.destination, machine)
 
 
 STEPS = step("one", relu("w", "a")) + step(
-    "two", f"tile.copy [@a] -> @b moves [{SHIFT}]", relu("b", "c")
+    "two", f"exchange.move [@a] -> @b moves [{SHIFT}]", relu("b", "c")
 )
 
 
@@ -78,7 +78,7 @@ def test_a_right_program_passes():
 
 def test_a_wrong_value_is_found_with_its_place():
     finding = found(exchange_module(STEPS), Spoil("c", 3, 2, 5.5))
-    assert (finding.kind, finding.op, finding.variable) == ("value", "tile.vertices", "c")
+    assert (finding.kind, finding.op, finding.variable) == ("value", "exchange.compute", "c")
     assert (finding.origin, finding.superstep) == ("c/relu", "two")
     assert (finding.tile, finding.index, finding.actual) == (3, (20,), 5.5)
     # Element 20 came from element 14, whose value is 2.
@@ -89,7 +89,7 @@ def test_a_wrong_value_is_found_with_its_place():
 
 
 def test_what_a_move_has_brought_is_known_for_its_superstep_only():
-    one = step("one", "tile.copy [@w] -> @b", relu("w", "a"))
+    one = step("one", "exchange.move [@w] -> @b", relu("w", "a"))
     moved = exchange_module(one + step("two", relu("b", "c")))
     flip = FlipByte("b", 2, 3, 0x40, when="one")
     assert checked(moved, faults=[flip]).first is None
@@ -134,7 +134,7 @@ def test_a_lost_message_is_found():
 
 
 def test_moves_of_a_superstep_without_vertices_are_checked():
-    module = exchange_module(step("one", "tile.copy [@w] -> @a"))
+    module = exchange_module(step("one", "exchange.move [@w] -> @a"))
     assert checked(module).checked == 1
     assert found(module, Spoil("a", 1, 1, 3)).kind == "move"
 
@@ -144,10 +144,10 @@ def test_replicas_that_disagree_are_found():
     more = variable("r", 200, "<[4 by 4, 24] (d1) of [24]>")
     more += "exchange.variable @s at 304 : tensor<4xf32> layout <[4 by 4] (d0) of [4]>"
     total = (
-        "tile.vertices space <[j = 4, i = 24 reduction] (i) of [24] -> (j) of [4]> "
+        "exchange.compute space <[j = 4, i = 24 reduction] (i) of [24] -> (j) of [4]> "
         "body <identity sum> plan <split [4, 1]> reads [@r] writes @s"
     )
-    body = step("one", "tile.copy [@w] -> @r") + step("mid", relu("w", "a"))
+    body = step("one", "exchange.move [@w] -> @r") + step("mid", relu("w", "a"))
     module = exchange_module(body + step("two", total), more)
     assert checked(module).first is None
     finding = found(module, faults=[FlipByte("r", 2, 4 * 10, when="mid")])
@@ -161,7 +161,7 @@ def test_tensors_without_elements_hold_nothing_that_could_disagree():
         f"exchange.variable @{name} at 0 : tensor<0xf32> layout <[] (0) of [0]>\n" for name in "no"
     )
     nothing = (
-        "tile.vertices space <[i = 0] (i) of [0] -> (i) of [0]> body <relu> plan <split [1]> "
+        "exchange.compute space <[i = 0] (i) of [0] -> (i) of [0]> body <relu> plan <split [1]> "
         "reads [@n] writes @o"
     )
     assert checked(exchange_module(step("one", nothing), more)).first is None
@@ -175,7 +175,7 @@ def test_random_programs_pass(program: Program):
     target = resolve_target(program.target)
     Machine(module, target, observers=[check], binder=WATCHED).run(program.inputs)
     assert check.first is None
-    assert check.checked == sum(isinstance(o, CopyOp | VerticesOp) for o in module.walk())
+    assert check.checked == sum(isinstance(o, Copy | Vertices) for o in module.walk())
 
 
 # Blocks and tensors
@@ -266,8 +266,8 @@ def test_a_copy_without_moves_keeps_the_order():
 
 
 def test_a_finding_of_an_unnamed_operation_names_its_kind():
-    finding = Finding("operand", "tile.vertices", "x", None, "s", np.inf, 1, (2,), 1.0, 2.0, 0.0)
-    assert str(finding).startswith("tile.vertices in superstep @s: @x: blocks of an operand")
+    finding = Finding("operand", "exchange.compute", "x", None, "s", np.inf, 1, (2,), 1.0, 2.0, 0.0)
+    assert str(finding).startswith("exchange.compute in superstep @s: @x: blocks of an operand")
 
 
 @pytest.mark.parametrize("kind", ["operand", "result", "value", "move"])

@@ -33,11 +33,11 @@ NESTED = f"""control.repeat 5 () : () -> () {{ {step("outer", relu("w", "b"))}
     control.repeat 3 () : () -> () {{ {step("inner", relu("w", "c"))} control.yield }}
     func.call @f() : () -> () control.yield }}
   func.call @f() : () -> ()
-  %p = tile.read @p : i1
+  %p = exchange.read @p : i1
   control.if %p : i1 {{ {step("cheap", relu("w", "b"))} control.yield }}
     else {{ {step("dear", relu("w", "b"), relu("w", "c"))} control.yield }}
   control.while () : () -> () {{ {step("test", relu("w", "d"))}
-      %q = tile.read @p : i1 control.condition %q : i1 }}
+      %q = exchange.read @p : i1 control.condition %q : i1 }}
     do {{ {step("body", relu("w", "e"))} control.yield }}"""
 
 

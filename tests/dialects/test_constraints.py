@@ -14,7 +14,7 @@ from abele.ir.text import parse_module
 from abele.ir.upstream import ModuleOp, VerifyException
 from abele.ir.verify import verify
 
-from ..strategies import context
+from ..strategies import at_exchange, context
 
 TENSOR = "tensor<4xf32>"
 LAID_OUT = "!partition.tensor<4xf32, [4 by 2] (d0) of [4]>"
@@ -58,8 +58,12 @@ def tile(top: str) -> str:
 
 
 def exchange(top: str) -> str:
-    """A program of exchange with some variables."""
-    return f"{_variables('exchange', lambda address: f' at {address}')} {top}"
+    """A program of exchange with some variables.
+
+    Args:
+        top: what else stands in it, as at tile.
+    """
+    return f"{_variables('exchange', lambda address: f' at {address}')} {at_exchange(top)}"
 
 
 FRAMES = {NN: nn, PARTITION: partition, TILE: tile, EXCHANGE: exchange}
@@ -97,6 +101,8 @@ def in_loop(ops: str) -> str:
     return f"control.repeat 1 () : () -> () {{ {ops} control.yield }}"
 
 
+ORDER = "keys of its `order` name parts of the two grids, which are those that the order is for"
+
 Broken = tuple[Level, str, str, str]
 """A level, a constraint as the table says it, a program that breaks it, and a part of the error."""
 
@@ -106,7 +112,7 @@ def at_every_level() -> list[Broken]:
     found: list[Broken] = []
     for level, frame in FRAMES.items():
         declares = f"{level}.state" if level in (NN, PARTITION) else f"{level}.variable"
-        above = declares if level in (NN, PARTITION) else f"{declares}` or `tile.remote"
+        above = declares if level in (NN, PARTITION) else f"{declares}` or `{level}.remote"
         inner = frame("").replace("@w", "@inner").replace("@a", "@inner").split(f" {declares}")[0]
         found += [
             (
@@ -287,6 +293,18 @@ def with_variables() -> list[Broken]:
             ),
             (
                 level,
+                ORDER,
+                frame(moved("tile.copy [@a] -> @b order <(s1)>")),
+                "key s1: no s1; the grid of the source has s0",
+            ),
+            (
+                level,
+                "with `width` 64, both tiles of each pair receive the same block",
+                frame(moved("tile.copy [@a] -> @b width 64")),
+                "width 64, but tile 1 does not receive what tile 0 does",
+            ),
+            (
+                level,
                 "element types that the body gives",
                 frame(made("@b", "@i").replace("<relu>", "<relu then tanh>")),
                 "chain tanh on elements i32; need floats",
@@ -305,9 +323,9 @@ def with_variables() -> list[Broken]:
             ),
             (
                 level,
-                "`remote` names a tile.remote",
+                "`remote` names a remote state",
                 frame(moved("tile.load @b -> @a : tensor<4xf32>", "external")),
-                "no tile.remote @b; there are none",
+                "no remote state @b; there are none",
             ),
             (
                 level,
@@ -392,9 +410,9 @@ PLACES: list[Broken] = [
     ),
     (
         EXCHANGE,
-        "inside `tile.superstep`",
+        "inside `exchange.superstep`",
         exchange(main("tile.copy [@a] -> @b")),
-        "inside func.func; need tile.superstep around it, as variables have addresses",
+        "inside func.func; need exchange.superstep around it",
     ),
 ]
 

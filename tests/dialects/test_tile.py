@@ -30,7 +30,7 @@ def exchange(body: str) -> str:
     return f"""
     exchange.variable @a at 0 : tensor<8xf32> layout <{HALVES}>
     exchange.variable @b at 16 : tensor<8xf32> layout <{HALVES}>
-    func.func @main() {{ tile.superstep @s {{ {body} }} func.return }}
+    func.func @main() {{ exchange.superstep @s {{ {body} }} func.return }}
     """
 
 
@@ -41,15 +41,15 @@ CHAIN = CHAIN.replace(" ->", ", (i) of [8] ->")
 
 VALID = [
     tile(f"tile.compute_set @s {{ tile.vertices {CHAIN} }}"),
-    exchange(f'tile.sync "internal" tile.vertices {CHAIN}'),
+    exchange(f'exchange.sync "internal" exchange.compute {CHAIN}'),
     tile(f"tile.compute_set @s {{ tile.vertices {VERTICES} }}"),
     tile("tile.copy [@a] -> @h"),
     tile('tile.input "x" -> @a : tensor<2x4xf32> tile.output @a -> "y" : tensor<8xf32>'),
     tile("%c = tile.read @p : i1 control.if %c : i1 { control.yield } else { control.yield }"),
-    exchange(f'tile.sync "internal" tile.copy [@b] -> @a tile.vertices {VERTICES}'),
-    exchange('tile.sync "external" tile.input "x" -> @a : tensor<8xf32>'),
-    exchange('tile.sync "all" of <[0 to 3, 7] times 2 apart 8, [4 to 6 by 2]>'),
-    exchange('tile.sync "external" of <[1]> tile.input "x" -> @a : tensor<8xf32>'),
+    exchange(f'exchange.sync "internal" exchange.move [@b] -> @a exchange.compute {VERTICES}'),
+    exchange('exchange.sync "external" exchange.input "x" -> @a : tensor<8xf32>'),
+    exchange('exchange.sync "all" of <[0 to 3, 7] times 2 apart 8, [4 to 6 by 2]>'),
+    exchange('exchange.sync "external" of <[1]> exchange.input "x" -> @a : tensor<8xf32>'),
 ]
 
 
@@ -82,15 +82,17 @@ def test_programs_print_parse_and_verify(text: str):
         ),
         (tile('tile.input "x" -> @a : tensor<9xf32>'), "the tensor outside is tensor<9xf32>"),
         (tile("%c = tile.read @a : i1"), "need a single i1"),
-        (exchange("tile.copy [@b] -> @a"), "a superstep is one sync, then"),
-        (exchange('tile.sync "lunar"'), 'sync zone "lunar"; need one of internal, external'),
-        (exchange('tile.sync "internal" of <[0, 1]>'), "meet each by itself: name none"),
+        (exchange("exchange.move [@b] -> @a"), "a superstep is one sync, then"),
+        (exchange('exchange.sync "lunar"'), 'sync zone "lunar"; need one of internal, external'),
+        (exchange('exchange.sync "internal" of <[0, 1]>'), "meet each by itself: name none"),
         (
-            exchange('tile.sync "external" of <[0], [1]> tile.input "x" -> @a : tensor<8xf32>'),
+            exchange(
+                'exchange.sync "external" of <[0], [1]> exchange.input "x" -> @a : tensor<8xf32>'
+            ),
             "2 groups; the host meets one group of chips",
         ),
         (
-            exchange('tile.sync "internal"').replace("at 16", "at 17"),
+            exchange('exchange.sync "internal"').replace("at 16", "at 17"),
             "address 17; need a multiple of 8",
         ),
     ],
@@ -116,4 +118,4 @@ def test_an_invalid_program_is_refused_with_the_reason(text: str, message: str):
 )
 def test_groups_of_chips_that_cannot_be_are_refused(groups: str, message: str):
     with pytest.raises(InputError, match=message):
-        parse_module(exchange(f'tile.sync "all" of <{groups}>'), context())
+        parse_module(exchange(f'exchange.sync "all" of <{groups}>'), context())

@@ -1,24 +1,25 @@
 // RUN: abele opt %s -p convert-tile-to-exchange | filecheck %s
 
-// A variable takes its address from the allocator's attribute and keeps what else it has.
+// A variable takes its address from the allocator's attribute, and each operation gets its name of
+// the dialect exchange and keeps what else it has.
 //
 // CHECK-NOT:   tile.
 // CHECK:       exchange.variable @x at 0 : tensor<8xf32> layout <[8 by 2] (d0) of [8]>
 // CHECK-NEXT:  exchange.variable @in at 16 : tensor<8xf32> layout <[8 by 4] (d0) of [8]> state{{$}}
 // CHECK-NEXT:  exchange.variable @y at 24 : {{.*}}
 // CHECK-NEXT:  func.func @main() {
-// CHECK-NEXT:    tile.superstep @host {
-// CHECK-NEXT:      tile.sync "external"
-// CHECK-NEXT:      tile.input "x" -> @x : tensor<8xf32>
+// CHECK-NEXT:    exchange.superstep @host {
+// CHECK-NEXT:      exchange.sync "external"
+// CHECK-NEXT:      exchange.input "x" -> @x : tensor<8xf32>
 // CHECK-NEXT:    }
-// CHECK-NEXT:    tile.superstep @relu {
-// CHECK-NEXT:      tile.sync "internal"
-// CHECK-NEXT:      tile.copy [@x] -> @in
-// CHECK-NEXT:      tile.vertices {{.*}} body <relu> plan <split [4]> reads [@in] writes @y
+// CHECK-NEXT:    exchange.superstep @relu {
+// CHECK-NEXT:      exchange.sync "internal"
+// CHECK-NEXT:      exchange.move [@x] -> @in
+// CHECK-NEXT:      exchange.compute {{.*}} body <relu> plan <split [4]> reads [@in] writes @y
 // CHECK-NEXT:    }
-// CHECK-NEXT:    tile.superstep @host.1 {
-// CHECK-NEXT:      tile.sync "external"
-// CHECK-NEXT:      tile.output @y -> "y" : tensor<8xf32>
+// CHECK-NEXT:    exchange.superstep @host.1 {
+// CHECK-NEXT:      exchange.sync "external"
+// CHECK-NEXT:      exchange.output @y -> "y" : tensor<8xf32>
 // CHECK-NEXT:    }
 // CHECK-NOT:   tile.
 #halves = #abele.layout<[8 by 2] (d0) of [8]>

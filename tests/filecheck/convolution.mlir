@@ -122,17 +122,17 @@
 // GROUPED-NEXT:    }
 // GROUPED-NEXT:    func.return
 //
-// At last, the addresses are part of the variables, and nothing else changes.
+// At last, the addresses are part of the variables, and operations have names of the dialect exchange.
 //
-// EXCHANGE-NOT:    tile.variable
+// EXCHANGE-NOT:    tile.
 // EXCHANGE:        exchange.variable @w at 0 : {{.*}} state = blob <"e243675e10db825d010c439d">
 // EXCHANGE:        exchange.variable @b at 144 :
 // EXCHANGE:        exchange.variable @image at 320 :
 // EXCHANGE:        exchange.variable @transpose at 152 :
-// EXCHANGE:        tile.superstep @"conv/partials" {
-// EXCHANGE-NEXT:     tile.sync "internal"
-// EXCHANGE-NEXT:     tile.copy [@image] -> @"conv/in0"
-// EXCHANGE-NEXT:     tile.vertices
+// EXCHANGE:        exchange.superstep @"conv/partials" {
+// EXCHANGE-NEXT:     exchange.sync "internal"
+// EXCHANGE-NEXT:     exchange.move [@image] -> @"conv/in0"
+// EXCHANGE-NEXT:     exchange.compute
 builtin.module attributes {abele.target = "tiny:8"} {
   nn.state @w : tensor<2x4x3x3xf32> = <"e243675e10db825d010c439d">
   nn.state @b : tensor<2x1x1xf32> = <"2e7c1003c6772bed86611eff">

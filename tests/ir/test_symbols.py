@@ -23,9 +23,9 @@ def program(x: str, y: str, step: str) -> ModuleOp:
         exchange.variable @{x} at 0 : {layout}
         exchange.variable @{y} at 24 : {layout}
         func.func @main() {{
-          tile.superstep @{step} {{
-            tile.sync "internal"
-            tile.copy [@{x}] -> @{y}
+          exchange.superstep @{step} {{
+            exchange.sync "internal"
+            exchange.move [@{x}] -> @{y}
           }}
           func.return
         }}""",

@@ -30,31 +30,53 @@ def numbers(seed: int, *shape: int) -> np.ndarray:
 
 
 def program(
-    rows: int, terms: int, columns: list[int], *, biases: bool, turned: bool, stored: bool = False
+    rows: int,
+    terms: int,
+    columns: list[int],
+    *,
+    biases: bool,
+    turned: bool,
+    stored: bool = False,
+    gemm: bool = False,
+    cast: bool = False,
 ) -> ModuleOp:
-    """@main multiplies its argument by several weights, which are states."""
+    """@main multiplies its argument by several weights, which are states.
+
+    Args:
+        stored: whether it stores other weights.
+        gemm: whether nn.gemm multiplies, and adds the biases.
+        cast: whether the states are float32, of which it reads casts.
+    """
     block = Block(arg_types=[TensorType(element_type(HALF), (rows, terms))])
     states: list[nn.StateOp] = []
     results: list[SSAValue] = []
 
     def state(name: str, array: np.ndarray) -> SSAValue:
-        made = nn.StateOp(name, array)
-        states.append(made)
-        load = nn.LoadOp(name, TensorType(element_type(HALF), array.shape))
+        held = array.astype(np.float32) if cast else array
+        states.append(nn.StateOp(name, held))
+        load = nn.LoadOp(name, TensorType(element_type(held.dtype), array.shape))
         block.add_op(load)
         if stored:
-            other = nn.ConstantOp(array + HALF.type(1))
+            other = nn.ConstantOp(held + held.dtype.type(1))
             block.add_ops([other, nn.StoreOp(other.result, name)])
-        return load.result
+        if not cast:
+            return load.result
+        narrow = nn.CastOp(load.result, element_type(HALF))
+        block.add_op(narrow)
+        return narrow.result
 
     for i, n in enumerate(columns):
         shape = (n, terms) if turned else (terms, n)
-        product = nn.MatMulOp(
-            block.args[0], state(f"w{i}", numbers(i, *shape)), transpose_rhs=turned
+        weight = state(f"w{i}", numbers(i, *shape))
+        bias = state(f"b{i}", numbers(9 + i, n)) if gemm and biases else None
+        product = (
+            nn.GemmOp(block.args[0], weight, bias, alpha=2.0, beta=-1.0, transpose_rhs=turned)
+            if gemm
+            else nn.MatMulOp(block.args[0], weight, transpose_rhs=turned)
         )
         block.add_op(product)
         results.append(product.result)
-        if biases:
+        if biases and bias is None:
             total = nn.AddOp(state(f"b{i}", numbers(9 + i, n)), product.result)
             block.add_op(total)
             results[-1] = total.result
@@ -82,7 +104,8 @@ def test_merged_products_compute_the_same(
     columns: list[int], biases: bool, turned: bool, data: st.DataObject
 ):
     rows, terms = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 40))
-    module = program(rows, terms, columns, biases=biases, turned=turned)
+    gemm, cast = data.draw(st.booleans()), data.draw(st.booleans())
+    module = program(rows, terms, columns, biases=biases, turned=turned, gemm=gemm, cast=cast)
     made = merged(module)
     given_ = {"arg0": numbers(99, rows, terms)}
     before, after = (run_reference(each, given_).outputs for each in (module, made))
@@ -99,6 +122,40 @@ def test_products_of_a_single_row_are_merged_with_their_biases(biases: bool):
     parts = [nn.values_of(op.starts)[1] for op in made.walk() if isinstance(op, nn.SliceOp)]
     assert parts == [0, 768, 1536]
     assert all(a < b for a, b in pairwise(parts))
+
+
+@pytest.mark.parametrize("biases", [False, True])
+def test_products_with_a_scale_are_merged_with_the_biases_that_they_add(biases: bool):
+    made = merged(program(1, 768, [768] * 3, biases=biases, turned=True, gemm=True))
+    (product,) = (op for op in made.walk() if isinstance(op, nn.GemmOp))
+    assert (product.bias is not None) == biases
+    assert (product.alpha.value.data, product.beta.value.data) == (2.0, -1.0)
+
+
+def test_products_with_a_scale_stay_if_they_add_more_than_a_vector_of_columns():
+    module = program(1, 768, [768] * 2, biases=True, turned=False, gemm=True)
+    for op in module.walk():
+        if isinstance(op, nn.GemmOp):
+            assert op.bias is not None
+            whole = nn.ReshapeOp(op.bias, (1, 768))
+            assert op.parent is not None
+            op.parent.insert_op_before(whole, op)
+            op.operands[2] = whole.result
+    assert products_of_a_value(module) == []
+
+
+def test_products_with_different_scales_stay():
+    module = program(1, 768, [768] * 2, biases=False, turned=False, gemm=True)
+    first = next(op for op in module.walk() if isinstance(op, nn.GemmOp))
+    first.alpha = nn.GemmOp(first.lhs, first.rhs, alpha=3.0).alpha
+    assert products_of_a_value(module) == []
+
+
+def test_narrow_casts_of_weights_are_merged():
+    made = merged(program(1, 768, [768] * 3, biases=True, turned=False, cast=True))
+    assert count(made, nn.MatMulOp) == 1
+    made = merged(program(1, 768, [768] * 3, biases=True, turned=False, cast=True, stored=True))
+    assert count(made, nn.MatMulOp) == 3
 
 
 def test_weights_that_a_run_changes_stay():
@@ -122,9 +179,11 @@ def products(seed: int) -> Program:
     """Products of a few rows with weights of the same or of different sizes."""
     rng = np.random.default_rng(seed)
     rows, terms, size = int(rng.integers(1, 3)), int(rng.integers(1, 9)), int(rng.integers(1, 9))
-    others = rng.integers(1, 9, rng.integers(0, 3)).tolist()
-    biases, turned = (bool(flag) for flag in rng.integers(0, 2, 2))
-    module = program(rows, terms, [size, size, *others], biases=biases, turned=turned)
+    others = rng.integers(1, 9, rng.integers(1, 3)).tolist()
+    biases, turned, gemm, cast = (bool(flag) for flag in rng.integers(0, 2, 4))
+    module = program(
+        rows, terms, [size, size, *others], biases=biases, turned=turned, gemm=gemm, cast=cast
+    )
     given = {"arg0": numbers(seed, rows, terms)}
     return Program(module, new_context(), given, resolve_target("mk2"))
 

@@ -2,6 +2,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from xdsl.ir import Block, Region, SSAValue
 from abele.backends.reference.run import run_reference
 from abele.backends.target import resolve_target
 from abele.dialects import nn
+from abele.dialects.dtypes import element_type
 from abele.dialects.levels import NN
 from abele.ir.geometry.space import AccessMap
 from abele.ir.verify import verify
@@ -148,3 +150,17 @@ def test_the_kit_finds_a_planted_bug(
     monkeypatch.setattr(read_through, name, wrong)
     with pytest.raises(Miscompiled):
         _ = check_pass(ReadThrough(), programs=MOVED, examples=200, seed=0, reduce_seconds=1)
+
+
+def test_products_of_8_bit_floats_stay():
+    """They have a scale, which only nn.matmul has."""
+    narrow = element_type(np.dtype(ml_dtypes.float8_e4m3fnuz))
+    block = Block(arg_types=[TensorType(f32, (3, 4)), TensorType(f32, (5, 4))])
+    left, right = (nn.CastOp(each, narrow) for each in block.args)
+    moved = nn.TransposeOp(right.result, (1, 0))
+    product = nn.MatMulOp(left.result, moved.result)
+    block.add_ops([left, right, moved, product, ReturnOp(product.result)])
+    types = [each.type for each in block.args], [product.result.type]
+    module = ModuleOp([FuncOp("main", types, Region(block))])
+    verify(module, NN)
+    assert moved_products(module) == []

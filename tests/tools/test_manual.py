@@ -29,7 +29,7 @@ from abele.dialects.abele import PlanAttr
 from abele.dialects.levels import DIALECTS, load_dialect
 from abele.dialects.nn.movement import PAD_MODES
 from abele.dialects.scalar_functions import ARITHMETIC
-from abele.dialects.tile import SYNC_ZONES
+from abele.dialects.steps import SYNC_ZONES
 from abele.dialects.variable import ALIGNMENT
 from abele.ir.pass_manager import load_pass
 from abele.ir.pass_options import pass_options

@@ -12,7 +12,7 @@ from ...backends.prices.overheads import overheads
 from ...backends.prices.price import variables_of
 from ...backends.target import Target
 from ...dialects.exchange import VariableOp
-from ...dialects.tile import SuperstepOp
+from ...dialects.steps import Superstep
 from ...ir.phases import several
 from ..driver.executable import MACHINE, Executable
 
@@ -170,7 +170,7 @@ def _phases(exe: Executable) -> Iterator[PhaseMemory]:
     steps = {
         step.sym_name.data: exe.phases.phase(step)
         for step in exe.module_at(MACHINE).walk()
-        if isinstance(step, SuperstepOp)
+        if isinstance(step, Superstep)
     }
     report = exe.memory
     made = [(exe.phases.phase(v.origin), v) for v in report.variables if v.live]

@@ -12,7 +12,8 @@ from typing import cast
 from xdsl.ir import Operation
 
 from ...backends.memory import MemoryReport
-from ...dialects import partition, tile
+from ...dialects import partition
+from ...dialects.steps import Superstep, Vertices
 from ...dialects.structured import Movement, Structured
 from ...ir.node_names import operations_named
 from ...ir.provenance import origin
@@ -123,9 +124,9 @@ def _operator_of(module: ModuleOp, step: str, planned: Sequence[Operation]) -> s
         module: at exchange.
     """
     for op in operations(module):
-        if isinstance(op, tile.SuperstepOp) and op.sym_name.data == step:
+        if isinstance(op, Superstep) and op.sym_name.data == step:
             for each in op.body.block.ops:
-                path = origin(each) if isinstance(each, tile.VerticesOp) else None
+                path = origin(each) if isinstance(each, Vertices) else None
                 while path:
                     if operations_named(path, planned):
                         return path

@@ -39,6 +39,7 @@ PROGRAMS: Mapping[str, Benchmark] = {
         "..bench.fidelity.bench", "fidelity", ("csv", "rows", "networks", "json")
     ),
     "light": Benchmark("..bench.__main__", "bench", ("networks", "target", "json")),
+    "exchange": Benchmark("..workshop.exchanges", "exchanges", ("networks", "target")),
     "fusion": Benchmark("..workshop.fusion", "fusion", ("networks", "target")),
     "trace": Benchmark("..workshop.trace", "trace", ("networks", "target")),
     "planning": Benchmark("..workshop.planning", "planning", ("networks", "target")),
@@ -64,6 +65,7 @@ PROGRAMS: Mapping[str, Benchmark] = {
     "sparse": Benchmark("..workshop.sparse_grid", "sparse_grid", ("target", "folder", "json")),
     "kit": Benchmark("..workshop.kit", "kit", ()),
     "blame": Benchmark("..workshop.blame", "blame", ()),
+    "proofs": Benchmark("..workshop.proofs", "proofs", ()),
 }
 
 PARAMETERS = {"json": "report"}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from ..debug.explain import explain_rule
+from ...ir.rules import RuleSet
+from ..debug.explain import explain_rule, rule_sets
 from ..driver.shown_text import shown
+from ..proving.kept import verdict_on
 from ..views.user_errors import text_in, user_errors
 from .compiling import Compilation, compiles_with
 
@@ -38,3 +41,13 @@ def explain_command(
         asked = replace(how, passes=after or "nn" * changes, target=target or None)
         found = explain_rule(rule, asked.request(file, context.load(how.load)))
         sys.stdout.write(f"{shown(found.text.rstrip())}\n")
+        for known in _verdicts(rule, rule_sets(context.load(how.load))):
+            sys.stdout.write(f"{known}\n")
+
+
+def _verdicts(name: str, sets: Sequence[RuleSet]) -> list[str]:
+    """The kept verdicts on the rules of a name."""
+    _, _, short = name.rpartition(":")
+    bound = [(rule, own) for own in sets for rule in own.bound if rule.name == short]
+    kept = [verdict_on(rule, own.vocabulary) for rule, own in bound]
+    return list(dict.fromkeys(each.text for each in kept if each is not None))

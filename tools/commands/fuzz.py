@@ -13,6 +13,7 @@ from ...ir.support.errors import InputError
 from ...ir.support.whole_file import check_folder
 from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, user_errors
+from . import fuzz_tool
 from .arguments import LEVELS_HELP, Load, PassesElsewhere, refuse_pipeline
 from .checkout import from_checkout
 from .threads import OneThread, use_threads
@@ -25,7 +26,10 @@ HOSTILE = "..testing.hostile.commands"
 """The module that damages inputs and interrupts commands, which only maintainers of abele need."""
 
 DEFAULT_SECONDS = 60.0
-"""Seconds for each pass."""
+"""Seconds for each pass, or for a tool."""
+
+FINDING = "finding.json"
+"""The file that is in the folder of each saved finding of a tool."""
 
 
 def fuzz_command(
@@ -95,16 +99,36 @@ def fuzz_command(
             "times as fast.",
         ),
     ] = False,
+    tool: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Test a tool of ONNX models and no pass: onnxruntime, onnxsim, onnxoptimizer, "
+            "onnxscript, tinygrad, tvm or iree, each with :OPTION; module:function; or a command "
+            "with {in} and {out}.",
+        ),
+    ] = None,
+    tool_python: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="The Python that has the tool. Default: abele's own."),
+    ] = None,
+    tool_seconds: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Processor seconds that the tool has for a model. Default: 20."),
+    ] = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND", help="Hostile inputs of this kind. May be repeated."),
     ] = None,
     examples: Annotated[
-        int | None, typer.Option(min=1, help="How many hostile inputs of each kind.")
+        int | None,
+        typer.Option(min=1, help="How many hostile inputs of each kind, or models with --tool."),
     ] = None,
     replay: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Run the hostile input of this saved failure again."),
+        typer.Option(
+            metavar="DIR", help="Run this saved finding of a tool, or this hostile input, again."
+        ),
     ] = None,
     interrupt: Annotated[
         int | None,
@@ -121,9 +145,10 @@ def fuzz_command(
     Exits with 0 if all results agree. Otherwise reduces, saves and prints each failing program, and
     exits with 1. Also exits with 1 if a pass changed hardly any program, because then nothing was
     tested. With --hostile, exits with 1 if a command does anything else with a damaged input than
-    accept it or refuse it with a message. A run with the seed of an earlier one continues it. With
-    --interrupt, exits with 1 if a command that was stopped leaves neither its old outputs nor its
-    new ones.
+    accept it or refuse it with a message. With --tool, exits with 1 if the tool fails on a valid
+    model, and saves each finding with a script that shows it without abele. A run with the seed of
+    an earlier one continues it. With --interrupt, exits with 1 if a command that was stopped leaves
+    neither its old outputs nor its new ones.
     """
     with user_errors():
         refuse_pipeline(pipeline, "abele fuzz PASS PASS")
@@ -131,9 +156,29 @@ def fuzz_command(
         if interrupt is not None:
             from_checkout(HOSTILE, "--interrupt").interrupt_commands(context, interrupt, seed)
             return
+        if replay is not None and (replay / FINDING).exists():
+            fuzz_tool.replay_finding(replay, tool_python)
+            return
         if replay is not None:
             from_checkout(HOSTILE, "--replay").replay_failure(context, replay)
             return
+        if tool is not None:
+            if passes or hostile or level or load:
+                raise InputError("--tool: tests no pass; leave passes, --level and --load out")
+            fuzz_tool.fuzz_tool(
+                tool,
+                tool_python,
+                examples,
+                DEFAULT_SECONDS if seconds is None and examples is None else seconds,
+                seed,
+                operator or (),
+                output,
+                reduce_seconds,
+                tool_seconds,
+            )
+            return
+        if tool_python is not None or tool_seconds is not None:
+            raise InputError("--tool-python and --tool-seconds: need --tool")
         if hostile:
             from_checkout(HOSTILE, "--hostile").damage_inputs(
                 context,

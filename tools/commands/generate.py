@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -12,7 +15,7 @@ from ...ir.support.errors import InputError
 from ..driver.files import PROGRAM_FILE, check_files
 from ..driver.request import OPTIONS, Request
 from ..views.terminal import console
-from ..views.user_errors import text_in, user_errors
+from ..views.user_errors import print_error_line, text_in, user_errors
 from .arguments import ModelFile
 from .compiling import Compilation, compiles_with
 from .threads import ThreadCount, use_threads
@@ -145,7 +148,8 @@ def generate_command(
             if sampling is not None:
                 sampling.check(words)
 
-        with how.progress(extensions) as on_step:
+        text = _Text()
+        with text.told_early(), how.progress(extensions) as on_step:
             decoder = Decoder.compiled(
                 model,
                 prompt=at_once or min(AT_ONCE, rounded(max(1, len(prompt)))),
@@ -156,17 +160,51 @@ def generate_command(
                 check=check,
                 **_options(how.request(model, extensions, on_step)),
             )
-            made: list[int] = []
+            text.stage = f"it read the prompt ({len(prompt):,} long)"
             found = decoder.generate(prompt, tokens, ends=end or (), sampling=sampling)
             on_step(f"generate (1 of {tokens})")
             for token in found:
-                made.append(token)
-                on_step(f"generate ({len(made) + 1} of {tokens})")
+                text.made.append(token)
+                text.stage = f"it generated {tokens:,} tokens"
+                on_step(f"generate ({len(text.made) + 1} of {tokens})")
+            text.stage = "it counted the cycles of a token"
             on_step("figures")
             table = costs_table(decoder)
-        typer.echo(",".join(map(str, made)))
+        text.show()
         console().print(table)
         typer.echo(speed(decoder))
+
+
+@dataclass
+class _Text:
+    """The tokens so far, for a command that may end early.
+
+    Attributes:
+        stage: what the command does with them, in words; "" before it reads the prompt.
+    """
+
+    stage: str = ""
+    made: list[int] = field(default_factory=list[int])
+
+    def show(self) -> None:
+        """Print the tokens."""
+        typer.echo(",".join(map(str, self.made)))
+
+    @contextmanager
+    def told_early(self) -> Generator[None]:
+        """A block that prints what there is if Ctrl-C, a signal, a limit or an error ends it."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except BaseException:
+            if self.stage:
+                if self.made:
+                    self.show()
+                number = len(self.made)
+                so_far = f"{number:,} token{'s' * (number != 1)}" if number else "no token"
+                print_error_line(f"stopped while {self.stage}: {so_far} so far")
+            raise
 
 
 def _options(request: Request) -> dict[str, Any]:

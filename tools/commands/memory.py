@@ -182,6 +182,7 @@ def _compiled(how: Compilation, request: Request, other: CompileSettings) -> Exe
                 chips=None,
                 io_tiles=None,
                 passes=other.passes,
+                tailored=not how.passes,
                 memory_proportion=other.proportion,
                 recompute=other.recompute,
                 train=_in_parts(request.train, other.micro_batches),

@@ -28,7 +28,11 @@ def _names(name: str) -> tuple[str, str]:
 
 def opt(
     file: Annotated[
-        str, typer.Argument(metavar="FILE.mlir", help="The module; - is standard input.")
+        str,
+        typer.Argument(
+            metavar="FILE.mlir",
+            help="The module; - is standard input. An .onnx is read as a module of ONNX.",
+        ),
     ] = STANDARD_INPUT,
     passes: Annotated[
         str,
@@ -43,7 +47,11 @@ def opt(
     ] = "",
     output: Annotated[
         Path | None,
-        typer.Option("-o", metavar="OUT.mlir", help="Write the result here, blobs to blobs/."),
+        typer.Option(
+            "-o",
+            metavar="OUT.mlir",
+            help="Write the result here, blobs to blobs/. An .onnx takes a module of ONNX.",
+        ),
     ] = None,
     target: Annotated[
         str,
@@ -178,7 +186,7 @@ def opt(
         if output is None:
             sys.stdout.write(ir_for(text_of(results, options.style), sys.stdout))
         elif not failed:
-            write_optimised(results, output, options.style)
+            write_optimised(results, output, options.style, file)
         report_errors(failed, context)
         problems = [problem for each in results for problem in each.problems]
         for problem in problems:

@@ -72,9 +72,10 @@ def plan_command(
             "-p",
             "--pass-pipeline",
             metavar="SPEC",
-            help="Passes to run on the program first.",
+            help="Passes to run on the program first. Default: nn, with those that abele compile "
+            "adds for products of the program.",
         ),
-    ] = "nn",
+    ] = "",
     operator: Annotated[
         str, typer.Option(metavar="NAME", help="Show the alternatives for this operator.")
     ] = "",
@@ -136,8 +137,8 @@ def plan_command(
             machine = machine_of(how.target, how.chips, read_io_tiles(how.io_tiles))
             program = product_of_matrices(*_shape(matmul), dtype or "f16", machine)
         with how.progress(extensions) as on_step:
-            asked = replace(how, passes=passes).request(model, extensions, on_step)
-            question = plan_model(asked, program)
+            asked = replace(how, passes=passes or "nn").request(model, extensions, on_step)
+            question = plan_model(replace(asked, tailored=not passes), program)
         _show(question, operator, every, top, png, columns)
         if table is not None:
             write_text(table, _csv(question, operator, every, top, columns))

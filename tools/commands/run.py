@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,17 +21,22 @@ from ..driver.member_names import member_names
 from ..driver.request import machine_of
 from ..driver.stages import CHECK
 from ..views.user_errors import print_error_line, text_in, user_errors
-from .arguments import LEVELS_HELP, ModelFile, ProfileFile, TraceFile, given_values
+from .arguments import LEVELS_HELP, ModelFile, ProfileFile, TraceFile, given_values, sizes
 from .compiling import Compilation, compiles
 from .showing import figure, show
 from .threads import ThreadCount, use_threads
 
 with deferred(__name__):
     from ..debug.run_check import check_run
+    from ..driver.onnx_runs import run_onnx
     from ..driver.overrides import overrides, refuse_other_values
     from ..driver.profile_file import write_profile
     from ..views.layer_names import source_lines
     from ..views.trace import trace_text
+
+
+ONNX_NAME = "onnx"
+"""The level of models of ONNX, which onnx's own evaluator runs."""
 
 
 class _ReplacedError(Exception):
@@ -50,7 +56,7 @@ def run(
         typer.Option(
             metavar="LEVEL",
             help=f"The level to run: {LEVELS_HELP}; or {SOURCE_NAMES[0]}, for a program of it as "
-            "it was read.",
+            "it was read; or onnx, for a model of ONNX by onnx's own evaluator.",
         ),
     ] = MACHINE,
     strict: Annotated[
@@ -80,6 +86,9 @@ def run(
     with user_errors(text_in(model), model) as context:
         use_threads(threads)
         extensions, inputs = context.load(how.load), how.inputs
+        if at == ONNX_NAME:
+            _run_as_onnx(model, outputs, how, seed)
+            return
         check_files(
             {
                 "the model": Path(model),
@@ -155,3 +164,18 @@ def run(
                 on_step("trace")
                 write_text(trace, trace_text(exe, source_lines(model)))
         show(exe, f"{model} at {at}", verdict, with_values, verbose=how.verbose)
+
+
+def _run_as_onnx(model: str, outputs: Path | None, how: Compilation, seed: int) -> None:
+    """Run a model of ONNX unchanged, and say what it computed."""
+    check_files({"the model": Path(model), "--inputs": how.inputs}, {"--outputs": outputs})
+    found = run_onnx(model, how.inputs, sizes(how.dim), seed)
+    if found.seeded and how.inputs is not None:
+        print_error_line(
+            f"{how.inputs}: missing inputs get seeded values: {', '.join(found.seeded)}"
+        )
+    if outputs is not None:
+        write_npz(outputs, found.outputs)
+    sys.stdout.write(f"{model} at {ONNX_NAME}, by {found.by}\n")
+    for name, array in found.outputs.items():
+        sys.stdout.write(f"  {name}: {array.dtype}{list(array.shape)}\n")

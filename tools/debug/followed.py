@@ -36,8 +36,8 @@ from ...backends.reference.operand_errors import (
 from ...dialects import nn
 from ...dialects.control import IfOp, WhileOp
 from ...dialects.levels import NN
+from ...dialects.steps import Copy, Vertices
 from ...dialects.structured import Movement, Structured
-from ...dialects.tile import CopyOp, VerticesOp
 from ...ir.support.number_kinds import is_floating, is_whole
 from ...ir.upstream import Context, ModuleOp
 from ...passes.decompose import Decompose
@@ -122,10 +122,10 @@ class KeptValues:
     def watch(self, value: ComputedValue) -> None:
         """Keep a value of a run at any level. Results of one operation arrive in order."""
         op = value.op
-        count = len(op.destinations if isinstance(op, CopyOp | VerticesOp) else op.results)
+        count = len(op.destinations if isinstance(op, Copy | Vertices) else op.results)
         number = self._seen[op] % max(count, 1)
         self._seen[op] += 1
-        if not isinstance(op, CopyOp):
+        if not isinstance(op, Copy):
             self.keep(op, number, value.values)
 
     def keep(self, op: Operation, result: int, values: Array) -> None:
@@ -142,7 +142,7 @@ class _OnMachine(Observer):
     def __init__(self) -> None:
         self.kept = KeptValues()
 
-    def on_compute(self, op: VerticesOp, machine: Machine) -> None:
+    def on_compute(self, op: Vertices, machine: Machine) -> None:
         """Keep the results of a vertex set."""
         for result, variable in enumerate(op.destinations):
             self.kept.keep(op, result, machine.read(variable))

@@ -19,6 +19,7 @@ from ...ir.instruments.statistics import Statistics
 from ...ir.instruments.timing import Timing
 from ...ir.pass_manager import Instrument, PassManager
 from ...ir.step import RunningPass
+from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.whole_file import check_folder, whole_file
 from ...ir.text import BLOBS, blobs_of, parse_module
@@ -33,8 +34,15 @@ from ..importers.front_ends import front_end_at
 from ..views.syntax.colour import ir_for
 from .diagnostics import Expectations
 
+with deferred(__name__):
+    from ..importers.onnx_models.files import write_onnx
+    from ..importers.onnx_models.reader import read_model
+
 SPLIT = "// -----"
 STANDARD_INPUT = "-"
+
+MODEL_FILE = ".onnx"
+"""How the names of files of ONNX end, which are read as modules of the onnx dialect."""
 
 TREE = "printed modules of abele"
 """The description of the contents of --print-ir-tree-dir."""
@@ -124,7 +132,10 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
             check_whole_folder(options.tree, TREE)
     if isinstance(options.reproducers, Path) and options.reproducers != options.dump:
         check_folder(options.reproducers)
-    text = _read(path)
+    model = Path(path) if path.endswith(MODEL_FILE) else None
+    if model is not None and (options.split or options.expected):
+        raise InputError(f"{path}: a file of ONNX has no parts and no comments; need a .mlir")
+    text = b"" if model is not None else _read(path)
     name = "<stdin>" if path == STANDARD_INPUT else path
     blobs = Path(path).parent / BLOBS if path != STANDARD_INPUT else Path(BLOBS)
     context = extensions.context()
@@ -151,6 +162,7 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
                 written,
                 extensions,
                 f"part-{number}" * options.split,
+                model,
             )
             for number, part in enumerate(parts, start=1)
         ]
@@ -192,8 +204,20 @@ def text_of(results: Sequence[Optimised], style: Style, saved: Callable[[str], s
     return f"\n{SPLIT}\n\n".join(texts)
 
 
-def write_optimised(results: Sequence[Optimised], path: Path, style: Style) -> None:
-    """Write the modules with locations, and their blobs beside the file. Raises InputError."""
+def write_optimised(results: Sequence[Optimised], path: Path, style: Style, source: str) -> None:
+    """Write the modules with locations, and their blobs beside the file. Raises InputError.
+
+    A file of ONNX takes a module of ONNX.
+
+    Args:
+        source: the path of the file that was read.
+    """
+    if path.name.endswith(MODEL_FILE):
+        if len(results) != 1:
+            raise InputError(f"{path}: {len(results)} modules; a file of ONNX holds one")
+        module = results[0].module or ModuleOp([])
+        write_onnx(module, path, Path(source) if source.endswith(MODEL_FILE) else None)
+        return
     try:
         for each in results:
             blobs = blobs_of(each.module or ModuleOp([]))
@@ -212,7 +236,7 @@ def _read(path: str) -> bytes:
     front_end = front_end_at(path)
     if path.endswith(PROGRAM_FILE) or (front_end is not None and not front_end.is_text):
         advice = "abele compile --dump-ir DIR writes the text of a model"
-        raise InputError(f"{path}: opt takes .mlir; {advice}")
+        raise InputError(f"{path}: opt takes .mlir and .onnx; {advice}")
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -265,6 +289,7 @@ class _Run:
         spec: the pipeline.
         target: a spelling of the target for level names in it.
         folder: its subfolder of all output folders.
+        model: the file of ONNX to read instead of the text.
     """
 
     text: bytes
@@ -275,10 +300,14 @@ class _Run:
     written: _Written
     extensions: Extensions
     folder: str
+    model: Path | None = None
 
     def optimised(self) -> Optimised:
         """Run the passes, and raise any error."""
-        module = parse_module(self.text, self.context, self.name)
+        if self.model is None:
+            module = parse_module(self.text, self.context, self.name)
+        else:
+            module = read_model(self.model, self.context)
         try:
             verify(module, known_level(module))
         except VerifyException as error:

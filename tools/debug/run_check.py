@@ -33,7 +33,7 @@ from ...dialects.abele import BodyAttr
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.levels import NN
 from ...dialects.partition import PartitionTensor
-from ...dialects.tile import SuperstepOp
+from ...dialects.steps import Superstep
 from ...dialects.variable import Variable
 from ...ir.support.errors import one_line
 from ...ir.support.number_kinds import bit_width, is_floating, is_whole
@@ -273,7 +273,7 @@ class _Telling(Observer):
     def __init__(self, exe: Executable, on_step: OnStep) -> None:
         self._done, self._all, self._on_step = 0, exe.profile["supersteps"], on_step
 
-    def on_superstep(self, op: SuperstepOp, machine: Machine) -> None:
+    def on_superstep(self, op: Superstep, machine: Machine) -> None:
         """Tell it."""
         self._done += 1
         self._on_step(f"{CHECK} (superstep {self._done:,} of {self._all:,})")

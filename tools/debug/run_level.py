@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from ...backends.addresses.prove import prove_addresses
@@ -24,14 +23,15 @@ from ...dialects.control import RepeatOp
 from ...dialects.home import ADDRESS
 from ...dialects.levels import EXCHANGE, NN, PARTITION, STABLEHLO, TILE
 from ...dialects.partition import PartitionTensor
+from ...dialects.steps import Copy, Load, Store, Vertices
 from ...dialects.superstep import Conflict, conflict
-from ...dialects.tile import CopyOp, LoadOp, StoreOp, VerticesOp
 from ...dialects.variable import Variable
 from ...ir.geometry.layout import Layout
 from ...ir.level import Level
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
-from ...ir.upstream import Context, ModuleOp
+from ...ir.upstream import Context, ModuleOp, Rewriter
+from ...ir.xdsl.walk import operations
 from ...passes.group_supersteps import GroupSupersteps
 from ...passes.schedule_supersteps import SUPERSTEP
 from ..driver.arrays import Array
@@ -146,17 +146,17 @@ def _run_tile(
         assert watch is not None
         if isinstance(op, RepeatOp):
             watch(_numbered(op, variables, read))
-        elif isinstance(op, CopyOp | VerticesOp):
+        elif isinstance(op, Copy | Vertices):
             for result in range(len(op.destinations)):
                 watch(_written(op, variables, read, result=result))
-        elif isinstance(op, LoadOp | StoreOp):
+        elif isinstance(op, Load | Store):
             watch(_carried(op, variables, read))
 
     return run_tile(module, inputs, observe=None if watch is None else observe)
 
 
 def _written(
-    op: CopyOp | VerticesOp,
+    op: Copy | Vertices,
     variables: Mapping[str, Variable],
     read: Callable[[str], Array],
     gone: Mapping[str, Array] | None = None,
@@ -180,10 +180,10 @@ def _written(
 
 
 def _carried(
-    op: LoadOp | StoreOp, variables: Mapping[str, Variable], read: Callable[[str], Array]
+    op: Load | Store, variables: Mapping[str, Variable], read: Callable[[str], Array]
 ) -> ComputedValue:
     """What has come from remote memory, or gone there."""
-    if isinstance(op, LoadOp):
+    if isinstance(op, Load):
         name = op.destination
         return ComputedValue(op, read(name), variables[name].placed, name)
     variable = variables[op.source]
@@ -237,24 +237,38 @@ def _with_bytes(module: ModuleOp) -> ModuleOp:
 
     It shares no code with the pass for this, because that pass may be under test.
     """
-    for op in tuple(module.ops):
+    for op in operations(module):
+        if type(op) not in _WITH_BYTES:
+            continue
+        properties, attributes = dict(op.properties), dict(op.attributes)
         if isinstance(op, tile.VariableOp):
-            address = op.attributes[ADDRESS]
-            assert isinstance(address, IntegerAttr)
-            new = exchange.VariableOp(
-                op.symbol,
-                address.value.data,
-                op.tensor,
-                op.placed,
-                op.initial,
-                state=op.state is not None,
-            )
-            new.location = op.location
-            new.attributes |= {k: v for k, v in op.attributes.items() if k != ADDRESS}
-            module.body.block.insert_op_before(new, op)
-            op.detach()
-            op.erase()
+            properties["address"] = attributes.pop(ADDRESS)
+        new = _WITH_BYTES[type(op)].create(
+            operands=op.operands,
+            result_types=[result.type for result in op.results],
+            properties=properties,
+            attributes=attributes,
+            regions=[op.detach_region(region) for region in tuple(op.regions)],
+        )
+        new.location = op.location
+        Rewriter.replace_op(op, new)
     return module
+
+
+_WITH_BYTES: dict[type[Operation], type[Operation]] = {
+    tile.VariableOp: exchange.VariableOp,
+    tile.RemoteOp: exchange.RemoteOp,
+    tile.SuperstepOp: exchange.SuperstepOp,
+    tile.SyncOp: exchange.SyncOp,
+    tile.CopyOp: exchange.MoveOp,
+    tile.VerticesOp: exchange.ComputeOp,
+    tile.InputOp: exchange.InputOp,
+    tile.OutputOp: exchange.OutputOp,
+    tile.LoadOp: exchange.LoadOp,
+    tile.StoreOp: exchange.StoreOp,
+    tile.ReadOp: exchange.ReadOp,
+}
+"""What each operation of tile is at exchange."""
 
 
 def _run_machine(
@@ -277,7 +291,7 @@ class _Report(Observer):
         self._watch = watch
         self._gone: dict[str, Array] = {}
 
-    def before_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
+    def before_compute(self, op: Vertices, machine: Machine) -> None:
         """Save the variables that a vertex set is about to overwrite."""
         start = machine.variables[op.destination].start
         self._gone = {
@@ -286,11 +300,11 @@ class _Report(Observer):
             if machine.variables[name].start == start
         }
 
-    def on_move(self, op: tile.CopyOp, machine: Machine) -> None:
+    def on_move(self, op: Copy, machine: Machine) -> None:
         """Report a move. Nothing else writes its destination in this phase."""
         self._watch(_written(op, machine.variables, machine.read))
 
-    def on_remote(self, op: tile.LoadOp | tile.StoreOp, machine: Machine) -> None:
+    def on_remote(self, op: Load | Store, machine: Machine) -> None:
         """Report a load or store of remote memory."""
         self._watch(_carried(op, machine.variables, machine.read))
 
@@ -298,7 +312,7 @@ class _Report(Observer):
         """Report the number of an iteration."""
         self._watch(_numbered(op, machine.variables, machine.read))
 
-    def on_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
+    def on_compute(self, op: Vertices, machine: Machine) -> None:
         """Report the results of a vertex set."""
         for result in range(len(op.destinations)):
             self._watch(_written(op, machine.variables, machine.read, self._gone, result))

@@ -22,7 +22,7 @@ from ...backends.host.switch import PLAIN, VARIABLE
 from ...backends.machine import Machine
 from ...backends.op_check import Finding
 from ...backends.target import Target
-from ...dialects.tile import OUTSIDE, Arrival, CopyOp, Departure, SuperstepOp, VerticesOp
+from ...dialects.steps import OUTSIDE, Arrival, Copy, Departure, Superstep, Vertices
 from ...ir.provenance import origin, place
 from ...ir.upstream import ModuleOp
 from ..driver.arrays import Array
@@ -97,12 +97,12 @@ class WrongKernel:
 def operations_in_order(module: ModuleOp) -> list[Operation]:
     """The operations of all supersteps that move, compute, or exchange tensors with the host, in
     the order of the program."""
-    return [op for step in module.walk() if isinstance(step, SuperstepOp) for op in _ordered(step)]
+    return [op for step in module.walk() if isinstance(step, Superstep) for op in _ordered(step)]
 
 
-def _ordered(step: SuperstepOp) -> Iterator[Operation]:
+def _ordered(step: Superstep) -> Iterator[Operation]:
     ops = list(step.body.block.ops)
-    for kinds in ((CopyOp, *OUTSIDE), (VerticesOp,)):
+    for kinds in ((Copy, *OUTSIDE), (Vertices,)):
         yield from (op for op in ops if isinstance(op, kinds))
 
 
@@ -176,8 +176,8 @@ class KernelSearch:
         """The operation of a finding, if a run with NumPy's calls for it has different results."""
         for op in operations_in_order(self.module):
             step = op.parent_op()
-            named = isinstance(step, SuperstepOp) and step.sym_name.data == found.superstep
-            if named and isinstance(op, CopyOp | VerticesOp) and found.variable in op.destinations:
+            named = isinstance(step, Superstep) and step.sym_name.data == found.superstep
+            if named and isinstance(op, Copy | Vertices) and found.variable in op.destinations:
                 return self._if_wrong(op)
         return None
 
@@ -213,9 +213,9 @@ class KernelSearch:
 
         def bound(op: Operation) -> Bound:
             step, variable = op.parent_op(), machine.variables[_written(op)]
-            assert isinstance(step, SuperstepOp)
+            assert isinstance(step, Superstep)
             sizes = f"shape {list(variable.tensor.get_shape())}"
-            if isinstance(op, VerticesOp):
+            if isinstance(op, Vertices):
                 dims = op.structure().space.dims
                 sizes = ", ".join(f"{dim.name} = {dim.size}" for dim in dims) or sizes
             return Bound(
@@ -236,13 +236,13 @@ class KernelSearch:
         writers = {
             name: each
             for each in operations_in_order(self.module)
-            if isinstance(each, CopyOp | VerticesOp)
+            if isinstance(each, Copy | Vertices)
             for name in each.destinations
         }
         before: dict[Operation, None] = {}
         reached = [op]
         for _ in range(FUSED_STEPS):
-            names = [n for o in reached if isinstance(o, CopyOp | VerticesOp) for n in o.sources]
+            names = [n for o in reached if isinstance(o, Copy | Vertices) for n in o.sources]
             reached = [writers[name] for name in names if name in writers]
             before |= dict.fromkeys(reached)
         return [
@@ -262,5 +262,5 @@ def _written(op: Operation) -> str:
         return op.destination
     if isinstance(op, Departure):
         return op.source
-    assert isinstance(op, CopyOp | VerticesOp)
+    assert isinstance(op, Copy | Vertices)
     return op.destinations[0]

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
+from ...backends.target import Target
 from ...dialects.levels import EXCHANGE, NN, level_of
 from ...ir.context import AbeleContext
 from ...ir.instruments.call_on_step import CallOnStep
@@ -46,6 +47,7 @@ from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .merging import with_products
+from .ordered_messages import with_orders
 from .pipelines import make_parts, part_of_batch
 from .program import ReadProgram, read_program
 from .pruning import prune, with_sparse_products
@@ -211,12 +213,8 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
             request.shard,
         )
         bucket_blocks(program, context, machine.spelling())
-        pipeline = with_sparse_products(pipeline, program, machine.spelling())
         asked = asked_training(request.train, program)
-        if not request.passes and asked is None:
-            # The programs of a decoder share weights, whose form the one for one token decides.
-            rows = 0 if request.decoding is None else 1
-            pipeline = with_products(pipeline, program, machine.spelling(), rows)
+        pipeline = tailored(pipeline, request, program, machine)
         if asked is not None:
             make_train(asked, program, pipeline, context)
         make_parts(request.micro_batches, asked, program)
@@ -272,6 +270,20 @@ def _compile_once(request: Request, spare: int = 0) -> Executable:
     if not request.unbounded:
         _ = exe.addresses
     return exe
+
+
+def tailored(
+    pipeline: tuple[ModulePass, ...], request: Request, program: ReadProgram, machine: Target
+) -> tuple[ModulePass, ...]:
+    """The pipeline of a request, with the passes that its program needs besides."""
+    pipeline = with_sparse_products(pipeline, program, machine.spelling())
+    if not request.tailored:
+        return pipeline
+    if request.train is None:
+        # The programs of a decoder share weights, whose form the one for one token decides.
+        rows = 0 if request.decoding is None else 1
+        pipeline = with_products(pipeline, program, machine, rows)
+    return with_orders(pipeline, machine)
 
 
 def reading_of(request: Request, context: AbeleContext) -> Reading:

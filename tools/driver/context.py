@@ -17,17 +17,19 @@ from ...dialects.levels import (
     load_dialect,
 )
 from ...dialects.mlir import register_mlir
+from ...dialects.onnx_level import register_onnx
 from ...ir.context import AbeleContext
 from ...ir.xdsl.dense_splats import compare_splats_by_bits
 
 
 def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
-    """A context with the dialects of every level, those of MLIR that stand above nn, and more."""
+    """A context with the dialects of every level, those that stand above nn, and more."""
     compare_splats_by_bits(DenseIntOrFPElementsAttr)
     context = AbeleContext(levels=tuple(LEVELS))
     for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
         context.load_dialect(dialect)
     register_mlir(context)
+    register_onnx(context)
     for name in SOURCE_DIALECTS:
         context.register_dialect(name, partial(load_dialect, name))
     return context

@@ -12,7 +12,7 @@ from ...backends.residents import overlapping, rectangle, value_of
 from ...backends.target import Target
 from ...dialects.exchange import VariableOp
 from ...dialects.home import MOST, Home
-from ...dialects.tile import written
+from ...dialects.steps import written
 from ...ir.support.errors import InputError
 from .executable import MACHINE, Executable
 

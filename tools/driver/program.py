@@ -39,8 +39,8 @@ from ...dialects.host import (
 )
 from ...dialects.levels import NN, PARTITION, SOURCES, level_of
 from ...dialects.partition import PartitionTensor
+from ...dialects.steps import Input, Output, Sync
 from ...dialects.tensor_limits import check_tensor_limits
-from ...dialects.tile import InputOp, OutputOp, SyncOp
 from ...ir.level import Level
 from ...ir.provenance import place
 from ...ir.support.errors import InputError, naming_memory_errors
@@ -131,7 +131,7 @@ def target_of(module: ModuleOp, given: str | Target | None, path: str) -> Target
 def _check_syncs(module: ModuleOp, target: Target, path: str) -> None:
     """Raise InputError for a sync that names a chip which the target lacks."""
     for op in module.walk():
-        if isinstance(op, SyncOp) and op.chips is not None and op.chips.last >= target.chips:
+        if isinstance(op, Sync) and op.chips is not None and op.chips.last >= target.chips:
             raise InputError(
                 f"{path}: {op.name} at {place(op)}: chip {op.chips.last}; target {target.called} "
                 f"has {target.chips}"
@@ -180,8 +180,8 @@ def signature(module: ModuleOp, path: str = "<module>") -> Signature:
         results = map(_tensor, host_names(main, "result_names", len(given)), given)
     else:
         ops = tuple(main.walk())
-        inputs = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, InputOp))
-        results = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, OutputOp))
+        inputs = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, Input))
+        results = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, Output))
     texts = host_texts(module)
     taken = _told(_distinct(inputs, path), texts, texts.inputs, path)
     given = _told(_distinct(results, path), texts, texts.results, path)

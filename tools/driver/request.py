@@ -180,6 +180,9 @@ class Request:
             next run; see keep_states.
         passes: a pipeline that leads to the last level, in which a level stands for the passes that
             lead there; "" for all of them.
+        tailored: whether the passes are those of the default pipeline and of options, to which a
+            compile adds passes for products that the program has. Settling a request without a
+            pipeline turns it on.
         precision: float16 or bfloat16, in which a float32 program computes, except for sums: the
             pass narrow-floats before all others. Training keeps weights in float32, unless the
             precision is pure-float16 or pure-bfloat16. float8 is float16, and 8-bit floats for the
@@ -285,6 +288,7 @@ class Request:
             refused="compiled already, so no pass is left to run; need the model",
         ),
     )
+    tailored: bool = field(default=False, metadata=_is(SWITCH))
     precision: Precision | None = field(
         default=None,
         metadata=_is(
@@ -514,7 +518,7 @@ class Request:
 
         Raises InputError.
         """
-        loaded = replace(self, load=self.extensions)
+        loaded = replace(self, load=self.extensions, tailored=self.tailored or not self.passes)
         if self.target is None and self.beside and not isinstance(self.beside, Mapping):
             loaded = replace(loaded, target=self.beside[0].target)
         loaded = loaded.with_machine()

@@ -13,7 +13,7 @@ from ...backends.residents import Footprint, Resident, Switch, Tiles, footprint,
 from ...dialects.block_inputs import block_states
 from ...dialects.exchange import VariableOp
 from ...dialects.settable import listed_names
-from ...dialects.tile import RemoteOp, first_values
+from ...dialects.steps import Remote, first_values
 from ...ir.blob import Blob
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
@@ -472,7 +472,7 @@ def _share_values(programs: Mapping[str, Executable]) -> None:
     found: dict[Blob, Blob] = {}
     for exe in programs.values():
         for v in exe.module_at(MACHINE).body.block.ops:
-            if isinstance(v, VariableOp | RemoteOp) and v.initial is not None:
+            if isinstance(v, VariableOp | Remote) and v.initial is not None:
                 blob = v.initial.data
                 first = found.setdefault(blob, blob)
                 if first is not blob:

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 with deferred(__name__):
     from ...dialects.levels import has_dialects_of_users
     from ...dialects.mlir import has_mlir
+    from ...dialects.onnx_level import has_onnx
     from ...ir.text import read_module
     from ...ir.upstream import ModuleOp
     from .mlir_programs import lead_to_nn
+    from .onnx_models.writer import model_of
     from .stablehlo.forms import is_stablehlo
 
 
@@ -41,6 +43,9 @@ def _read_text(model: str | os.PathLike[str], reading: Reading) -> ModuleOp:
     if _holds_stablehlo(model):
         return STABLEHLO.read(model, reading)
     module = read_module(model, reading.context)
+    if has_onnx(module):
+        proto = model_of(module, reading.place, inline=True)
+        return ONNX.read(proto, reading)
     if has_mlir(module) and not has_dialects_of_users(module):
         lead_to_nn(module, reading)
     return module

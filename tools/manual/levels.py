@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...dialects.levels import LEVELS, MIXED, NN_CORE, SOURCES
+from ...dialects.onnx_level import ONNX_LEVEL
 from ...ir.level import Level
 from .markdown import code, link, page, plain, table
 
@@ -22,7 +23,7 @@ def levels_page() -> str:
         "names the pass that broke it.",
         *(
             f"## {level}\n\n{plain(level.meaning)}\n\n{_table(level)}"
-            for level in (*SOURCES, *LEVELS)
+            for level in (ONNX_LEVEL, *SOURCES, *LEVELS)
         ),
         "## Between levels",
         plain(

@@ -11,6 +11,7 @@ from ...ir.rules.bound_rule import BoundRule
 from ...ir.rules.library import CLASSES, FUNCTIONS, Function
 from ...passes.pipelines import PASSES
 from ...passes.rules.own import FOLDER, own_rules, own_vocabulary
+from ..proving.kept import own_verdicts
 from .documents import document
 from .markdown import code, fence, link, page, plain, table
 from .passes import rule_files
@@ -80,7 +81,10 @@ def _section(file: str, path: str, rule: BoundRule) -> str:
     line = rule.place.line
     where = link(f"line {line}", f"../../{path}#L{line}")
     says = f"{plain(rule.document)} ({where})" if rule.document else f"At {where}."
-    return "\n\n".join((f"### {file}.{rule.name}", says, fence(rule.text)))
+    kept = own_verdicts(file).get(rule.name)
+    verdict = "" if kept is None else f"{kept.text[0].upper()}{kept.text[1:]}"
+    parts = (f"### {file}.{rule.name}", says, fence(rule.text), plain(verdict))
+    return "\n\n".join(part for part in parts if part)
 
 
 def _function(each: Function) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .generators.strategies import machines, programs
     from .onnx_graphs.checks import Misread, check_import
     from .onnx_graphs.strategies import onnx_models
+    from .onnx_tools.check import check_onnx_runner, check_onnx_transform, check_tool
     from .oracle.oracles import Difference, Outcome, bounded_run, difference, run
     from .oracle.relations import (
         NotApplicable,
@@ -39,7 +40,14 @@ if TYPE_CHECKING:
         tile_count_invariant,
     )
     from .rules import RuleFailed, RuleWrong, check_rule, check_rules
-    from .search.failures import Miscompiled, PassFailed, RelationFailed, StrategyFailed, Untested
+    from .search.failures import (
+        Miscompiled,
+        PassFailed,
+        RelationFailed,
+        StrategyFailed,
+        ToolFailed,
+        Untested,
+    )
     from .search.pass_check import check_pass, check_pipeline
     from .search.report import Report
 
@@ -57,6 +65,10 @@ _HOME = {
     "Misread": "onnx_graphs.checks",
     "check_import": "onnx_graphs.checks",
     "onnx_models": "onnx_graphs.strategies",
+    "check_onnx_runner": "onnx_tools.check",
+    "check_onnx_transform": "onnx_tools.check",
+    "check_tool": "onnx_tools.check",
+    "ToolFailed": "search.failures",
     "Difference": "oracle.oracles",
     "Outcome": "oracle.oracles",
     "bounded_run": "oracle.oracles",
@@ -97,15 +109,19 @@ __all__ = [
     "Sketch",
     "Step",
     "StrategyFailed",
+    "ToolFailed",
     "Untested",
     "batch_split",
     "bounded_run",
     "build",
     "check_import",
+    "check_onnx_runner",
+    "check_onnx_transform",
     "check_pass",
     "check_pipeline",
     "check_rule",
     "check_rules",
+    "check_tool",
     "cost_monotone",
     "difference",
     "idempotent",

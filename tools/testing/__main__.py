@@ -15,6 +15,8 @@ from ..views.script import run_script
 from ..views.user_errors import CHECK_FAILED
 from .onnx_graphs.checks import replayed as replayed_model
 from .onnx_graphs.graph import MODEL
+from .onnx_tools.check import replayed as replayed_finding
+from .onnx_tools.finding import ABOUT
 from .search.failures import AtFault
 from .search.replay import replayed, saved_program
 
@@ -22,6 +24,10 @@ from .search.replay import replayed, saved_program
 def replay(folder: Annotated[Path, typer.Argument(help="Of a saved program or model.")]) -> None:
     """Run a saved failure again. Exit with status 1 if it still fails. Raises InputError."""
     try:
+        if (folder / ABOUT).exists():
+            shown = replayed_finding(folder)
+            sys.stdout.write(f"{shown or 'nothing is wrong any more'}\n")
+            raise typer.Exit(CHECK_FAILED if shown else 0)
         if (folder / MODEL).exists():
             failing, wrong = replayed_model(folder)
         else:

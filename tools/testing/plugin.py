@@ -3,7 +3,8 @@
     def test_mine(check_pass):
         check_pass(MyPass(), level="nn")
 
-    pytest --rules my_rules.rw      # every rule of a file is tested
+    pytest --rules my_rules.rw              # every rule of a file is tested
+    pytest --rules my_rules.rw --prove      # every rule of a file is proved first
 
 pytest loads it wherever abele is installed. So it imports only pytest until a test uses a fixture,
 and prints nothing if no test does. With `-v` it lists what the checks ran.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ...ir.rules import RuleSet
     from ...ir.rules.bound_rule import BoundRule
     from .generators.build import Operators
+    from .onnx_tools.campaign import ToolReport
     from .rules.settings import Property, RuleReport
     from .search.report import Report
 
@@ -75,6 +77,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="load a .py with guards, functions or dialects for the rules; this runs it",
     )
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the hooks for further tests of rules."""
+    from . import rule_hooks  # noqa: PLC0415
+
+    pluginmanager.add_hookspecs(rule_hooks)
 
 
 def _files(config: pytest.Config, option: str) -> list[str]:
@@ -142,12 +151,12 @@ def _checker(
 
 def _without_our_frames(function: Callable[..., T], *given: Any, **keywords: Any) -> T:
     """Call a check, and raise its error at the test's line, without stack frames of the kit."""
-    from .search.failures import AtFault, Miscompiled, Untested  # noqa: PLC0415
+    from .search.failures import AtFault, Miscompiled, ToolFailed, Untested  # noqa: PLC0415
 
     __tracebackhide__ = True
     try:
         return function(*given, **keywords)
-    except (AtFault, Miscompiled, Untested) as failure:
+    except (AtFault, Miscompiled, ToolFailed, Untested) as failure:
         found = failure
     # The cause keeps its frames: they are the user's own code.
     raise found.with_traceback(None) from found.__cause__
@@ -183,6 +192,22 @@ def check_rules(request: pytest.FixtureRequest) -> Callable[..., RuleReport]:
     from . import rules  # noqa: PLC0415
 
     return _checker(request, rules.check_rules, rules.RuleReport)
+
+
+@pytest.fixture
+def check_onnx_transform(request: pytest.FixtureRequest) -> Callable[..., ToolReport]:
+    """abele.tools.testing.check_onnx_transform, with the budget of the command line."""
+    from .onnx_tools import campaign, check  # noqa: PLC0415
+
+    return _checker(request, check.check_onnx_transform, campaign.ToolReport)
+
+
+@pytest.fixture
+def check_onnx_runner(request: pytest.FixtureRequest) -> Callable[..., ToolReport]:
+    """abele.tools.testing.check_onnx_runner, with the budget of the command line."""
+    from .onnx_tools import campaign, check  # noqa: PLC0415
+
+    return _checker(request, check.check_onnx_runner, campaign.ToolReport)
 
 
 # Files of rules
@@ -243,6 +268,8 @@ class RuleCollector(pytest.Collector):
         """One test per property."""
         from .rules import PROPERTIES  # noqa: PLC0415
 
+        for more in self.ihook.pytest_abele_rule_tests(collector=self):
+            yield from more
         for each in PROPERTIES:
             yield RuleItem.from_parent(self, name=each, rule=self.rule)
 
@@ -257,6 +284,7 @@ class RuleItem(pytest.Item):
     def runtest(self) -> None:
         """Run the test with the budget of the command line."""
         from .rules import RuleReport, check_rule, lowering_passes  # noqa: PLC0415
+        from .rules.rule_check import EXAMPLES  # noqa: PLC0415
 
         file = self.getparent(RulesFile)
         assert file is not None
@@ -269,6 +297,11 @@ class RuleItem(pytest.Item):
             "tell": _teller(self.config),
             **_budget(self.config),
         }
+        if "examples" not in budget and "seconds" not in budget:
+            enough = self.ihook.pytest_abele_rule_examples(item=self, examples=EXAMPLES)
+            if enough is not None:
+                budget["examples"] = enough
+                report.spared = EXAMPLES - enough
         check_rule(
             self.rule,
             rules=rules,
@@ -351,6 +384,10 @@ def pytest_terminal_summary(
     terminalreporter.line(
         f"abele: {checks} changed {changed} of {examples} programs in {seconds:.1f} s"
     )
+    spared = [each for report in reports if (each := getattr(report, "spared", 0))]
+    if spared:
+        rules = "1 rule" if len(spared) == 1 else f"{len(spared)} rules"
+        terminalreporter.line(f"abele: proofs of {rules} spared {sum(spared)} programs")
     if config.get_verbosity() <= 0:
         return
     terminalreporter.section("abele: programs")

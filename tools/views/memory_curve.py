@@ -10,7 +10,7 @@ from typing import Any
 
 from ...backends.prices.price import step_prices
 from ...backends.timeline import Skipped, timeline
-from ...dialects.tile import SuperstepOp
+from ...dialects.steps import Superstep
 from ...ir.node_names import node_names
 from ...ir.upstream import ModuleOp
 from ...passes.narrow_stashes import STASH, Stash
@@ -111,10 +111,10 @@ def _effects(
     A copy of an operation has the names of its original. So a value is computed again wherever its
     name begins anew, but for the first times: as many as there are if it is kept.
     """
-    steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
+    steps = [op for op in module.walk() if isinstance(op, Superstep)]
     names = [_names(step) for step in steps]
     stashes = [_stashed(each) for each in names]
-    before = [] if kept is None else [_names(o) for o in kept.walk() if isinstance(o, SuperstepOp)]
+    before = [] if kept is None else [_names(o) for o in kept.walk() if isinstance(o, Superstep)]
     found: dict[str, list[tuple[Recomputed, str]]] = {}
     for choice in choices:
         own = [_places(name, names)[max(len(_places(name, before)), 1) :] for name in choice.nodes]
@@ -127,7 +127,7 @@ def _effects(
     return found
 
 
-def _names(step: SuperstepOp) -> frozenset[str]:
+def _names(step: Superstep) -> frozenset[str]:
     """The names of the operations in a superstep."""
     return frozenset(name for op in step.body.block.ops for name in node_names(op))
 

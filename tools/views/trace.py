@@ -19,7 +19,7 @@ from ...backends.prices.price import StepPrice, step_prices
 from ...backends.prices.price_operations import OperationPrice
 from ...backends.target import Target
 from ...backends.timeline import Execution, Skipped, timeline
-from ...dialects.tile import SuperstepOp
+from ...dialects.steps import Superstep
 from ...ir.provenance import place
 from ..driver.executable import MACHINE, Executable
 
@@ -70,8 +70,8 @@ def trace_text(exe: Executable, lines: Mapping[str, str] = MappingProxyType({}))
 class _Trace:
     target: Target
     lines: Mapping[str, str]
-    steps: Mapping[SuperstepOp, StepPrice]
-    operations: Mapping[SuperstepOp, list[OperationPrice]]
+    steps: Mapping[Superstep, StepPrice]
+    operations: Mapping[Superstep, list[OperationPrice]]
     executions: tuple[Execution | Skipped, ...]
 
     @staticmethod
@@ -81,9 +81,9 @@ class _Trace:
         steps = {each.step: each for each in step_prices(module, exe.target)}
         advances = {step: each.advance for step, each in steps.items()}
         run = tuple(timeline(module, advances, exe.target, MOST_EXECUTIONS))
-        operations: dict[SuperstepOp, list[OperationPrice]] = {step: [] for step in steps}
+        operations: dict[Superstep, list[OperationPrice]] = {step: [] for step in steps}
         for op, each in exe.operation_prices.items():
-            operations[cast(SuperstepOp, op.parent_op())].append(each)
+            operations[cast(Superstep, op.parent_op())].append(each)
         return _Trace(exe.target, lines, steps, operations, run)
 
     @property

@@ -11,8 +11,7 @@ from abele.backends.addresses.prove import AddressProof, prove_addresses
 from abele.backends.faults import MachineFault
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
-from abele.dialects.exchange import VariableOp
-from abele.dialects.tile import SuperstepOp
+from abele.dialects.exchange import SuperstepOp, VariableOp
 from abele.ir.blob import Blob
 from abele.ir.errors import InputError
 
@@ -20,26 +19,26 @@ from ..exchange_text import LAYOUT, exchange_module, relu, step, variable
 
 TINY = resolve_target("tiny:8")
 F24 = "tensor<24xf32>"
-READ = "%p = tile.read @p : i1\n"
+READ = "%p = exchange.read @p : i1\n"
 ON_A = variable("on_a", 24)
 """A variable at the address of @a."""
 
 RAMP = Blob(np.arange(-12, 12, dtype=np.float32)).digest
 """The initial value of @w."""
 
-MAKE_P = step("predicate", 'tile.input "p" -> @p : tensor<1xi1>', zone="external")
+MAKE_P = step("predicate", 'exchange.input "p" -> @p : tensor<1xi1>', zone="external")
 
 
 def copy(read: str, written: str, name: str = "") -> str:
-    return step(name or written, f"tile.copy [@{read}] -> @{written}")
+    return step(name or written, f"exchange.move [@{read}] -> @{written}")
 
 
 def give(name: str) -> str:
-    return step("give", f'tile.output @{name} -> "y" : {F24}', zone="external")
+    return step("give", f'exchange.output @{name} -> "y" : {F24}', zone="external")
 
 
 def take(name: str) -> str:
-    return step("take", f'tile.input "x" -> @{name} : {F24}', zone="external")
+    return step("take", f'exchange.input "x" -> @{name} : {F24}', zone="external")
 
 
 def proof(body: str, variables: str = "", functions: str = "") -> AddressProof:
@@ -124,9 +123,9 @@ def test_a_state_may_lend_its_bytes_between_its_last_read_and_its_next_value():
 def test_a_read_before_any_write_is_refused():
     found = fault(step("go", relu("a", "b")))
     assert str(found) == (
-        "superstep @go: tile.vertices at b/relu reads bytes 24..47 of tile 0 (@a), never written"
+        "superstep @go: exchange.compute at b/relu reads bytes 24..47 of tile 0 (@a), never written"
     )
-    assert (found.superstep, found.op, found.variable) == ("go", "tile.vertices", "a")
+    assert (found.superstep, found.op, found.variable) == ("go", "exchange.compute", "a")
     assert (found.tile, found.addresses, found.node) == (0, (24, 48), "b/relu")
 
 
@@ -142,8 +141,10 @@ def test_the_first_fault_in_program_order_is_reported():
 def test_bytes_that_are_read_later_may_not_be_overwritten():
     body = copy("w", "a") + copy("w", "on_a") + copy("a", "b")
     found = fault(body, ON_A)
-    assert "superstep @on_a: tile.copy at" in str(found)
-    assert "writes bytes 24..47 of tile 0 (@on_a), the bytes of @a, which tile.copy" in str(found)
+    assert "superstep @on_a: exchange.move at" in str(found)
+    assert "writes bytes 24..47 of tile 0 (@on_a), the bytes of @a, which exchange.move" in str(
+        found
+    )
     assert "in superstep @b reads later" in str(found)
     assert (found.variable, found.addresses) == ("on_a", (24, 48))
 
@@ -171,10 +172,10 @@ def test_variables_on_every_other_chip_may_share_addresses():
 
 
 def test_variables_on_every_other_chip_are_written_in_one_phase_and_hold_together():
-    both = step("both", "tile.copy [@w] -> @even", "tile.copy [@w] -> @odd")
+    both = step("both", "exchange.move [@w] -> @even", "exchange.move [@w] -> @odd")
     assert_proved(both, on_every_other_pair("even", 0) + on_every_other_pair("odd", 2))
     shared = on_every_other_pair("even", 0) + on_every_other_pair("odd", 1)
-    assert "of tile 1 (@odd), which tile.copy" in str(fault(both, shared))
+    assert "of tile 1 (@odd), which exchange.move" in str(fault(both, shared))
 
 
 def test_an_overlap_of_some_words_is_found():
@@ -219,35 +220,35 @@ def test_an_input_counts_as_a_write():
 
 
 def test_two_operations_of_a_phase_may_not_write_one_byte():
-    found = fault(step("go", "tile.copy [@w] -> @a", "tile.copy [@w] -> @on_a"), ON_A)
-    assert "tile.copy" in str(found)
-    assert "which tile.copy" in str(found)
+    found = fault(step("go", "exchange.move [@w] -> @a", "exchange.move [@w] -> @on_a"), ON_A)
+    assert "exchange.move" in str(found)
+    assert "which exchange.move" in str(found)
     assert "writes as @a in the same phase" in str(found)
     assert "in the same phase" in str(fault(step("go", relu("w", "a"), relu("w", "a"))))
 
 
 def test_no_operation_reads_what_another_one_of_its_phase_writes():
-    both = copy("w", "a") + step("go", "tile.copy [@a] -> @b", "tile.copy [@w] -> @a")
+    both = copy("w", "a") + step("go", "exchange.move [@a] -> @b", "exchange.move [@w] -> @a")
     assert fault(both).variable == "a"
-    over = copy("w", "a") + step("go", "tile.copy [@a] -> @b", "tile.copy [@w] -> @on_a")
+    over = copy("w", "a") + step("go", "exchange.move [@a] -> @b", "exchange.move [@w] -> @on_a")
     assert "writes as @on_a in the same phase" in str(fault(over, ON_A))
     vertices = copy("w", "a") + step("go", relu("a", "b"), relu("a", "on_a"))
     assert fault(vertices, ON_A).superstep == "go"
 
 
 def test_vertices_may_read_what_their_own_superstep_delivers():
-    assert_proved(step("go", "tile.copy [@w] -> @a", relu("a", "b")))
+    assert_proved(step("go", "exchange.move [@w] -> @a", relu("a", "b")))
 
 
 def test_what_a_copy_has_read_may_be_overwritten_by_the_vertices_of_its_superstep():
-    assert_proved(copy("w", "a") + step("go", "tile.copy [@a] -> @b", relu("w", "on_a")), ON_A)
+    assert_proved(copy("w", "a") + step("go", "exchange.move [@a] -> @b", relu("w", "on_a")), ON_A)
 
 
 def test_a_sum_may_not_overwrite_what_other_points_read():
     x = f"exchange.variable @x at 320 : {F24} layout <[12 by 4, 2] (2 * d0 + d1) of [24]>\n"
     y = "exchange.variable @y at 320 : tensor<12xf32> layout <[12 by 4] (d0) of [12]>\n"
     space = "<[i = 12, k = 2 reduction] (2 * i + k) of [24] -> (i) of [12]>"
-    sums = f"tile.vertices space {space} body <identity sum> plan <split [4, 1]> "
+    sums = f"exchange.compute space {space} body <identity sum> plan <split [4, 1]> "
     found = fault(copy("w", "x") + step("go", sums + "reads [@x] writes @y"), x + y)
     assert "which it overwrites as @y in the same phase" in str(found)
 
@@ -302,10 +303,10 @@ def test_a_test_runs_once_more_than_the_body_of_its_loop():
 
 def test_a_predicate_is_read_after_the_supersteps_before_it():
     on_p = "exchange.variable @on_p at 400 : tensor<1xi1> layout <[] (0) of [1]>\n"
-    clobber = step("clobber", 'tile.input "q" -> @on_p : tensor<1xi1>', zone="external")
+    clobber = step("clobber", 'exchange.input "q" -> @on_p : tensor<1xi1>', zone="external")
     assert_proved(MAKE_P + branch(clobber), on_p)
     found = fault(MAKE_P + clobber + branch(""), on_p)
-    assert "which tile.read" in str(found)
+    assert "which exchange.read" in str(found)
 
 
 def test_a_function_is_checked_at_every_call():

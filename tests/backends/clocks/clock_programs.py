@@ -10,7 +10,7 @@ from xdsl.dialects import func
 
 from abele.backends.clocks.advance import Advance
 from abele.dialects import control
-from abele.dialects.tile import ReadOp, SuperstepOp
+from abele.dialects.steps import Read, Superstep
 from abele.ir.text import parse_module
 from abele.ir.upstream import ModuleOp
 
@@ -38,12 +38,12 @@ class _Text:
     def _operation(self, kind: str, depth: int, callable_: int) -> str:
         if kind == "step":
             self.steps += 1
-            return f'tile.superstep @s{self.steps} {{ tile.sync "internal" }}'
+            return f'exchange.superstep @s{self.steps} {{ exchange.sync "internal" }}'
         if kind == "call":
             return f"func.call @f{self.random.randrange(callable_)}() : () -> ()"
         inner = [self.block(depth - 1, callable_) for _ in range(2)]
         name = f"%p{self.random.randrange(10**9)}"
-        read = f"{name} = tile.read @p : i1"
+        read = f"{name} = exchange.read @p : i1"
         if kind == "repeat":
             count = self.random.choice((0, 1, 2, 3, 7, 12))
             return f"control.repeat {count} () : () -> () {{ {inner[0]} control.yield }}"
@@ -68,9 +68,9 @@ def random_program(random: Random) -> ModuleOp:
     return parse_module("\n".join([READ, *functions, main]), context())
 
 
-def random_advances(module: ModuleOp, random: Random, zones: int) -> dict[SuperstepOp, Advance]:
+def random_advances(module: ModuleOp, random: Random, zones: int) -> dict[Superstep, Advance]:
     """For each superstep, random zones that work, of which some meet in random groups."""
-    steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
+    steps = [op for op in module.walk() if isinstance(op, Superstep)]
     return {step: _advance(random, zones) for step in steps}
 
 
@@ -89,16 +89,16 @@ def _advance(random: Random, zones: int) -> Advance:
 
 
 def simulated(
-    module: ModuleOp, advances: Mapping[SuperstepOp, Advance]
-) -> tuple[list[int], dict[SuperstepOp, list[list[int]]]]:
+    module: ModuleOp, advances: Mapping[Superstep, Advance]
+) -> tuple[list[int], dict[Superstep, list[list[int]]]]:
     """The clock of each zone at the end, and for each superstep its executions: where each zone
     starts, or -1. Every event happens, one after the other."""
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
     zones = len(next(iter(advances.values())).tile)
     clocks = [0] * zones
-    started: dict[SuperstepOp, list[list[int]]] = {step: [] for step in advances}
+    started: dict[Superstep, list[list[int]]] = {step: [] for step in advances}
     for op in events(functions["main"].body.block.ops, functions, advances):
-        if isinstance(op, ReadOp):
+        if isinstance(op, Read):
             clocks = [max(clocks)] * zones
             continue
         advance = advances[op]
@@ -112,11 +112,11 @@ def simulated(
     return clocks, started
 
 
-def events(ops, functions, advances) -> Iterator[SuperstepOp | ReadOp]:
+def events(ops, functions, advances) -> Iterator[Superstep | Read]:
     """The supersteps and reads of a run, of an if those of the branch that takes longer alone."""
     for op in ops:
         match op:
-            case SuperstepOp() | ReadOp():
+            case Superstep() | Read():
                 yield op
             case control.RepeatOp():
                 for _ in range(op.iterations):
@@ -140,7 +140,7 @@ def duration(ops, functions, advances) -> int:
     zones = len(next(iter(advances.values())).tile)
     clocks = [0] * zones
     for op in events(ops, functions, advances):
-        if isinstance(op, ReadOp):
+        if isinstance(op, Read):
             clocks = [max(clocks)] * zones
             continue
         group, before = advances[op].group, list(clocks)

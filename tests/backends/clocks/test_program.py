@@ -17,7 +17,7 @@ from abele.backends.clocks.section import MOST_TIMES
 from abele.backends.functions import functions_of
 from abele.backends.target import resolve_target
 from abele.backends.timeline import Execution, timeline
-from abele.dialects.tile import SuperstepOp
+from abele.dialects.steps import Superstep
 from abele.ir.text import parse_module
 from abele.ir.upstream import ModuleOp
 
@@ -37,7 +37,7 @@ def advance(group: list[int], *cycles: int) -> Advance:
 
 def clocks_of(text: str, **advances: Advance) -> ProgramClocks:
     module = parse_module(text, context())
-    steps = {op.sym_name.data: op for op in module.walk() if isinstance(op, SuperstepOp)}
+    steps = {op.sym_name.data: op for op in module.walk() if isinstance(op, Superstep)}
     zones = len(next(iter(advances.values())).tile)
     return ProgramClocks(
         functions_of(module), {steps[name]: each for name, each in advances.items()}, zones
@@ -95,7 +95,7 @@ def test_timelines_are_those_of_a_simulation_of_every_event(
     target = resolve_target(f"tiny:{4 * chips}{links},io_tiles={int(aside)}")
     end, started = simulated(module, advances)
     run = list(timeline(module, advances, target, most))
-    seen: dict[SuperstepOp, int] = dict.fromkeys(advances, 0)
+    seen: dict[Superstep, int] = dict.fromkeys(advances, 0)
     for each in run:
         assert (each.arrives <= each.starts).all()
         assert (each.starts <= each.ends).all()
@@ -107,15 +107,15 @@ def test_timelines_are_those_of_a_simulation_of_every_event(
             seen[each.step] += 1
     if most == 10**6:
         assert seen == {step: len(each) for step, each in started.items()}
-    if run and not any(op.name == "tile.read" for op in module.walk()):
+    if run and not any(op.name == "exchange.read" for op in module.walk()):
         assert max(each.end for each in run) == max(end)
 
 
 STAGES = """func.func @main() {
   control.repeat 1000000000000 () : () -> () {
-    tile.superstep @one { tile.sync "internal" }
-    tile.superstep @pass { tile.sync "internal" }
-    tile.superstep @two { tile.sync "internal" }
+    exchange.superstep @one { exchange.sync "internal" }
+    exchange.superstep @pass { exchange.sync "internal" }
+    exchange.superstep @two { exchange.sync "internal" }
     control.yield
   }
   func.return
@@ -139,11 +139,11 @@ def test_stages_overlap_and_the_slowest_one_decides():
 def test_a_chip_that_overtakes_another_one_late_is_seen():
     """The first chip gains one cycle on the third in each iteration, and overtakes it late."""
     text = """func.func @main() {
-      tile.superstep @ahead { tile.sync "internal" }
+      exchange.superstep @ahead { exchange.sync "internal" }
       control.repeat COUNT () : () -> () {
-        tile.superstep @a { tile.sync "internal" }
-        tile.superstep @b { tile.sync "internal" }
-        tile.superstep @c { tile.sync "internal" }
+        exchange.superstep @a { exchange.sync "internal" }
+        exchange.superstep @b { exchange.sync "internal" }
+        exchange.superstep @c { exchange.sync "internal" }
         control.yield
       }
       func.return
@@ -174,7 +174,7 @@ def test_a_chip_that_overtakes_another_one_late_is_seen():
 
 
 def test_counts_and_clocks_are_bounded():
-    inner = 'tile.superstep @s { tile.sync "internal" }'
+    inner = 'exchange.superstep @s { exchange.sync "internal" }'
     for _ in range(4):
         inner = f"control.repeat {2**60} () : () -> () {{ {inner} control.yield }}"
     clocks = clocks_of(f"func.func @main() {{ {inner} func.return }}", s=advance([0, 0], 3, 2))
@@ -182,13 +182,15 @@ def test_counts_and_clocks_are_bounded():
     assert sum(each.sum() for each in taken.values()) == MOST_TIMES
 
 
-def _pipeline(chips: int, stages: int) -> tuple[ModuleOp, dict[SuperstepOp, Advance]]:
+def _pipeline(chips: int, stages: int) -> tuple[ModuleOp, dict[Superstep, Advance]]:
     """Replicas of a pipeline, whose chips all meet after each update."""
-    steps = "\n".join(f'tile.superstep @s{k} {{ tile.sync "internal" }}' for k in range(200))
+    steps = "\n".join(
+        f'exchange.superstep @s{k} {{ exchange.sync "internal" }}' for k in range(200)
+    )
     text = f"""func.func @main() {{
       control.repeat 1000 () : () -> () {{
         control.repeat 64 () : () -> () {{ {steps} control.yield }}
-        tile.superstep @update {{ tile.sync "internal" }}
+        exchange.superstep @update {{ exchange.sync "internal" }}
         control.yield
       }}
       func.return
@@ -197,9 +199,9 @@ def _pipeline(chips: int, stages: int) -> tuple[ModuleOp, dict[SuperstepOp, Adva
     random = Random(0)
     own = np.arange(chips)
     none = np.zeros(chips, np.int64)
-    found: dict[SuperstepOp, Advance] = {}
+    found: dict[Superstep, Advance] = {}
     for op in module.walk():
-        if not isinstance(op, SuperstepOp):
+        if not isinstance(op, Superstep):
             continue
         together = own // stages if random.random() < 0.3 else none - 1
         group = none if op.sym_name.data == "update" else together

@@ -159,18 +159,18 @@ def program(level: str, address: str) -> str:
 
     def step(name: str, copies: list[str], computes: list[str]) -> str:
         if level == "exchange":
-            moves = "".join(f"tile.copy {c}\n" for c in copies)
-            runs = "".join(f"tile.vertices {c}\n" for c in computes)
-            return f'tile.superstep @{name} {{ tile.sync "internal"\n{moves}{runs} }}\n'
-        text = "".join(f"tile.copy {c}\n" for c in copies)
-        runs = "".join(f"tile.vertices {c}\n" for c in computes)
+            moves = "".join(f"exchange.move {c}\n" for c in copies)
+            runs = "".join(f"exchange.compute {c}\n" for c in computes)
+            return f'exchange.superstep @{name} {{ exchange.sync "internal"\n{moves}{runs} }}\n'
+        text = "".join(f"exchange.move {c}\n" for c in copies)
+        runs = "".join(f"exchange.compute {c}\n" for c in computes)
         return text + (f"tile.compute_set @{name} {{ {runs} }}\n" if computes else "")
 
     def host(name: str, *ops: str) -> str:
         text = "".join(f"tile.{op}\n" for op in ops)
         if level == "tile":
             return text
-        return f'tile.superstep @{name} {{ tile.sync "external"\n{text} }}\n'
+        return f'exchange.superstep @{name} {{ exchange.sync "external"\n{text} }}\n'
 
     head = f"moves [{HEAD}]"
     return (
@@ -202,9 +202,9 @@ def program(level: str, address: str) -> str:
                 "reads [@first, @limit] writes @more"
             ],
         )
-        + "%c = tile.read @more : i1\ncontrol.condition %c : i1 } do {\n"
+        + "%c = exchange.read @more : i1\ncontrol.condition %c : i1 } do {\n"
         + "func.call @shift() : () -> ()\ncontrol.yield }\n"
-        + "%f = tile.read @flag : i1\n"
+        + "%f = exchange.read @flag : i1\n"
         + "control.if %f : i1 { func.call @shift() : () -> ()\ncontrol.yield }"
         + " else { control.yield }\n"
         + host("outputs", 'output @x -> "y" : tensor<4xf32>')

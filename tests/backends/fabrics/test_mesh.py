@@ -13,7 +13,7 @@ from abele.backends.fabrics.mesh import Mesh
 from abele.backends.prices.price import busiest_of, charge_copy, no_charge, price, variables_of
 from abele.backends.target import PRESETS, resolve_target
 from abele.backends.target.target import MK2
-from abele.dialects.tile import CopyOp, SuperstepOp
+from abele.dialects.steps import Copy, Superstep
 from abele.tools import compile_model
 from abele.tools.debug.run_check import check_run
 
@@ -94,7 +94,7 @@ def test_the_price_is_never_below_the_bound_of_the_planner(program: Program):
     module = lowered(program)
     variables = variables_of(module)
     for op in module.walk():
-        if isinstance(op, CopyOp):
+        if isinstance(op, Copy):
             charge = no_charge(target.tiles + 16)
             charge_copy(op, variables, target, charge)
             moved, fabric = charge.traffic, target.exchange
@@ -108,7 +108,7 @@ def test_the_price_of_a_program_depends_on_where_its_tiles_are(fabric: str):
     found = [
         price(
             exchange_module(
-                step("s", "tile.copy [@w] -> @h"),
+                step("s", "exchange.move [@w] -> @h"),
                 variable("h", 200, f"<[24 by 4] (d0) of [24] at {n}>"),
             ),
             target,
@@ -129,11 +129,11 @@ def test_operations_of_a_superstep_share_its_links():
         for k, (n, at) in enumerate((("h", 8), ("i", 12)))
     ]
     both = exchange_module(
-        step("s", "tile.copy [@w] -> @h", "tile.copy [@w] -> @i"), "".join(places)
+        step("s", "exchange.move [@w] -> @h", "exchange.move [@w] -> @i"), "".join(places)
     )
     (found,) = price(both, target)
-    (op, _) = (o for o in both.walk() if isinstance(o, CopyOp))
-    assert isinstance(op.parent_op(), SuperstepOp)
+    (op, _) = (o for o in both.walk() if isinstance(o, Copy))
+    assert isinstance(op.parent_op(), Superstep)
     charge = no_charge(16)
     charge_copy(op, variables_of(both), target, charge)
     assert busiest_of(charge, target).exchange_cycles == 96 * 100 + 8 * 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from abele.backends.fabrics.traffic import Carried, Flows, Traffic
 from abele.backends.prices.price import charge_copy, no_charge, variables_of
 from abele.backends.target import resolve_target
-from abele.dialects.tile import CopyOp
+from abele.dialects.steps import Copy
 from abele.ir.geometry.layout import Layout, canonical
 from abele.ir.geometry.overlap import overlap
 
@@ -69,7 +69,7 @@ def test_flows_add_up_to_what_tiles_receive(program: Program):
     variables = variables_of(module)
     charge = no_charge(64)
     for op in module.walk():
-        if isinstance(op, CopyOp):
+        if isinstance(op, Copy):
             charge_copy(op, variables, target, charge)
     flows = charge.traffic.flows()
     received = np.bincount(flows.destination, flows.bytes, 64)

@@ -72,11 +72,11 @@ def straddling() -> str:
         for k, (name, where) in enumerate([("x", layout), ("a", layout), ("b", copied)])
     ]
     lines.append(f"exchange.variable @c at 1600 : tensor<9x9xf32> layout {copied}")
-    relu = f"tile.vertices space {space} body <relu>"
-    lines.append('func.func @main() { tile.superstep @one { tile.sync "internal"')
+    relu = f"exchange.compute space {space} body <relu>"
+    lines.append('func.func @main() { exchange.superstep @one { exchange.sync "internal"')
     lines.append(f"{relu} plan <split [3, 3] at 1> reads [@x] writes @a }}")
-    lines.append('tile.superstep @move { tile.sync "all" tile.copy [@a] -> @b }')
-    lines.append('tile.superstep @two { tile.sync "internal"')
+    lines.append('exchange.superstep @move { exchange.sync "all" exchange.move [@a] -> @b }')
+    lines.append('exchange.superstep @two { exchange.sync "internal"')
     lines.append(f"{relu} plan <split [2, 2]> reads [@b] writes @c }} func.return }}")
     return "\n".join(lines)
 

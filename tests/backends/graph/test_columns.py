@@ -11,8 +11,8 @@ from abele.backends.graph.columns import SetColumns
 from abele.backends.prices.price import operands_of, variables_of
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
+from abele.dialects.steps import Vertices
 from abele.dialects.structured import Structure
-from abele.dialects.tile import VerticesOp
 
 from ...element_flow import vertices_of
 from ...tile_graphs import tile_programs
@@ -35,7 +35,7 @@ def alone(structure: Structure, sizes: tuple[int, ...], shared: bool) -> tuple[S
 def test_a_vertex_has_the_cycles_and_elements_of_its_part(module: ModuleOp):
     variables = variables_of(module)
     for op in module.walk():
-        if not isinstance(op, VerticesOp):
+        if not isinstance(op, Vertices):
             continue
         vertices, plan = vertices_of(op), op.plan.data
         dtypes = [v.dtype for v in operands_of(op, variables)]
@@ -58,7 +58,7 @@ def test_columns_written_in_pieces_equal_the_whole(row: int, module: ModuleOp):
     variables = variables_of(module)
     with pytest.MonkeyPatch.context() as patch:
         for op in module.walk():
-            if not isinstance(op, VerticesOp):
+            if not isinstance(op, Vertices):
                 continue
             count = len(vertices_of(op))
             whole = {name: np.zeros(count, dtype) for name, dtype in NAMES.items()}

@@ -4,7 +4,7 @@ from abele.backends.graph import graph_of
 from abele.backends.graph.contents import Made, ways_of
 from abele.backends.graph.flow import flow_of, set_of
 from abele.backends.target import resolve_target
-from abele.dialects.tile import InputOp
+from abele.dialects.steps import Input
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module
 
@@ -38,7 +38,7 @@ def test_grouped_supersteps_are_followed():
     assert (way.producer, way.moves, way.rounds) == (first, (), frozenset())
     (held,) = flow.reads[first, 0]
     assert isinstance(held, Made)
-    assert isinstance(held.producer, InputOp)
+    assert isinstance(held.producer, Input)
     assert [set_of(op).sym_name.data for op in flow.vertices] == ["first", "second"]
     graph = graph_of(module, resolve_target("tiny"))
     assert (graph.vertex_count, graph.edge_count) == (8, 4)

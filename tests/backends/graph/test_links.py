@@ -7,7 +7,7 @@ from abele.backends.graph import links
 from abele.backends.graph.contents import ways_of
 from abele.backends.graph.flow import Flow, flow_of
 from abele.backends.graph.links import reaches
-from abele.dialects.tile import InputOp
+from abele.dialects.steps import Input
 from abele.ir.errors import InputError
 from abele.ir.geometry.pairs import Pairs
 from abele.ir.text import parse_module
@@ -44,7 +44,7 @@ func.func @main() {{
 def test_edges_round_a_loop_are_those_that_a_first_iteration_lacks():
     """The loop's first iteration reads @b as it is, later ones reversed."""
     found = list(reaches(flow_of(parse_module(ROUND, context()))))
-    straight, loop = (r for r in found if not isinstance(r.producer, InputOp))
+    straight, loop = (r for r in found if not isinstance(r.producer, Input))
     assert (straight.loop, loop.loop) == (False, True)
     pairs = [
         sorted(zip(p.source.tolist(), p.destination.tolist(), strict=True))
@@ -55,9 +55,7 @@ def test_edges_round_a_loop_are_those_that_a_first_iteration_lacks():
 
 def test_a_source_is_one_whatever_its_layout():
     (source,) = (
-        r
-        for r in reaches(flow_of(parse_module(ROUND, context())))
-        if isinstance(r.producer, InputOp)
+        r for r in reaches(flow_of(parse_module(ROUND, context()))) if isinstance(r.producer, Input)
     )
     assert source.pairs.count == 4
 

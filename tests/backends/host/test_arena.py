@@ -12,7 +12,7 @@ from abele.backends.host.fast import FastBinder
 from abele.backends.host.fusion import FusedBinder
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
-from abele.dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from abele.dialects.steps import Copy, Superstep, Vertices
 
 from ...strategies import Program, planned_programs
 from ..exchange_text import exchange_module, lowered, relu, step, variable
@@ -48,11 +48,11 @@ def copied(*names: str) -> str:
 
 
 def move(source: str, target: str) -> str:
-    return f"tile.copy [@{source}] -> @{target}"
+    return f"exchange.move [@{source}] -> @{target}"
 
 
-INPUT = step("read", 'tile.input "x" -> @a : tensor<24xf32>', zone="external")
-OUTPUT = step("write", 'tile.output @e -> "y" : tensor<24xf32>', zone="external")
+INPUT = step("read", 'exchange.input "x" -> @a : tensor<24xf32>', zone="external")
+OUTPUT = step("write", 'exchange.output @e -> "y" : tensor<24xf32>', zone="external")
 X = {"x": np.arange(-12, 12, dtype=np.float32)}
 
 
@@ -150,8 +150,8 @@ def test_no_variable_lies_over_one_that_is_still_read(program: Program):
     ops = [
         op
         for step in module.walk()
-        if isinstance(step, SuperstepOp)
-        for kind in (CopyOp, VerticesOp)
+        if isinstance(step, Superstep)
+        for kind in (Copy, Vertices)
         for op in step.body.block.ops
         if isinstance(op, kind)
     ]

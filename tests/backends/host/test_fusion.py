@@ -16,8 +16,8 @@ from abele.backends.host.fusion import EARLY_BYTES, FusedBinder
 from abele.backends.machine import Machine, Observer
 from abele.backends.target import Target, resolve_target
 from abele.dialects.control import RepeatOp, YieldOp
-from abele.dialects.exchange import ALIGNMENT, VariableOp
-from abele.dialects.tile import OutputOp, SuperstepOp, VerticesOp
+from abele.dialects.exchange import ALIGNMENT, OutputOp, VariableOp
+from abele.dialects.steps import Superstep, Vertices
 from abele.ir.text import parse_module
 from abele.tools.testing.generators.program import Program as GeneratedProgram
 from abele.tools.testing.generators.strategies import programs
@@ -218,7 +218,7 @@ def test_weights_that_one_of_two_readers_needs_everywhere_are_written_everywhere
     module = with_weights("mul", "split [4, 3]")
     other = with_weights("fmod", "split [4, 3]")
     (mul, remainder) = (
-        next(op for op in m.walk() if isinstance(op, VerticesOp)) for m in (module, other)
+        next(op for op in m.walk() if isinstance(op, Vertices)) for m in (module, other)
     )
     remainder.detach()
     mul.parent_block().insert_op_after(remainder, mul)
@@ -246,7 +246,7 @@ def test_bytes_of_a_machine_that_does_not_keep_all_of_them_are_not_changed():
 
 def test_partials_that_are_written_once_may_be_merged_in_a_loop():
     module = product(SUMS)
-    *_, made, merged = (op for op in module.walk() if isinstance(op, SuperstepOp))
+    *_, made, merged = (op for op in module.walk() if isinstance(op, Superstep))
     assert "partials" in str(made)
     body = Block()
     merged.parent_block().insert_op_before(RepeatOp(3, [], Region(body)), merged)

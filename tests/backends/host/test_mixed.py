@@ -11,7 +11,7 @@ from some_tensors import context, module_of
 
 from abele.backends.host.mixed import CallKind, mixed_binder
 from abele.backends.machine import Machine
-from abele.dialects import tile
+from abele.dialects.steps import Copy, Input, Output, Vertices
 from abele.ir.text import write_module
 from abele.tools import Executable, compile_model
 from abele.tools.driver.arrays import seeded
@@ -33,7 +33,7 @@ def network(folder) -> Executable:
 def test_any_mixture_of_ways_gives_the_same_bits(program: Callable[..., Executable], tmp_path):
     exe = program(tmp_path)
     module, inputs = exe.module_at("exchange"), seeded(exe.inputs)
-    kinds = (tile.CopyOp, tile.VerticesOp, tile.InputOp, tile.OutputOp)
+    kinds = (Copy, Vertices, Input, Output)
     ops = [op for op in module.walk() if isinstance(op, kinds)]
     numpy = Machine(module, exe.target)
     right = numpy.run(inputs)

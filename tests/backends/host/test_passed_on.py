@@ -17,15 +17,15 @@ from ..exchange_text import SHIFT, exchange_module, relu, step
 pytest.importorskip("numba")
 
 X = {"x": np.arange(1, 25, dtype=np.float32)}
-INPUT = step("read", 'tile.input "x" -> @a : tensor<24xf32>', zone="external")
-OUTPUT = step("write", 'tile.output @e -> "y" : tensor<24xf32>', zone="external")
+INPUT = step("read", 'exchange.input "x" -> @a : tensor<24xf32>', zone="external")
+OUTPUT = step("write", 'exchange.output @e -> "y" : tensor<24xf32>', zone="external")
 
 
 Copying = Callable[[str, str], str]
 
 
 def move(source: str, target: str, moves: str = "") -> str:
-    return step(f"{source}_{target}", f"tile.copy [@{source}] -> @{target} {moves}")
+    return step(f"{source}_{target}", f"exchange.move [@{source}] -> @{target} {moves}")
 
 
 def shift(source: str, target: str) -> str:

@@ -33,7 +33,7 @@ exchange.variable @x at 0 : tensor<64xf32> layout <[64 by 4] (d0) of [64]>
 exchange.variable @y at 64 : tensor<64xf32> layout <[64 by 4{spread}] (d0) of [64]{there}>
 exchange.variable @z at 128 : tensor<64xf32> layout <[3 by 3, 64] (d1) of [64] at 4>
 func.func @main() {
-  tile.superstep @move { tile.sync "{zone}" tile.copy [@x] -> @{to} }
+  exchange.superstep @move { exchange.sync "{zone}" exchange.move [@x] -> @{to} }
   func.return
 }
 """

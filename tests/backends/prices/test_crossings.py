@@ -23,9 +23,9 @@ exchange.variable @far at 64 : tensor<64xf32> layout <[64 by 4] (d0) of [64] at 
 exchange.variable @all at 128 : tensor<64xf32>
     layout <[16 by 16 across 4, 64] (d1) of [64] apart 4>
 func.func @main() {
-  tile.superstep @away { tile.sync "all" tile.copy [@x] -> @far }
+  exchange.superstep @away { exchange.sync "all" exchange.move [@x] -> @far }
   control.repeat 3 () : () -> () {
-    tile.superstep @spread { tile.sync "all" tile.copy [@x] -> @all }
+    exchange.superstep @spread { exchange.sync "all" exchange.move [@x] -> @all }
     control.yield
   }
   func.return

@@ -16,12 +16,14 @@ FAST, SLOW = "remote.gbytes_per_s=1000,remote.latency_ns=0", "remote.gbytes_per_
 WORK = 12
 """Copies from tile to tile that stand for computing."""
 
-LOAD = '"external" tile.load @w -> @aside : tensor<1024xf32>'
-ARRIVE = '"internal" tile.copy [@aside] -> @x'
-LEAVE = '"internal" tile.copy [@x] -> @aside'
-STORE = '"external" tile.store @aside -> @w : tensor<1024xf32>'
-DIRECT = '"external" tile.store @x -> @w : tensor<1024xf32>'
-COMPUTE = ['"internal" tile.copy [@x] -> @y', '"internal" tile.copy [@y] -> @x'] * (WORK // 2)
+LOAD = '"external" exchange.load @w -> @aside : tensor<1024xf32>'
+ARRIVE = '"internal" exchange.move [@aside] -> @x'
+LEAVE = '"internal" exchange.move [@x] -> @aside'
+STORE = '"external" exchange.store @aside -> @w : tensor<1024xf32>'
+DIRECT = '"external" exchange.store @x -> @w : tensor<1024xf32>'
+COMPUTE = ['"internal" exchange.move [@x] -> @y', '"internal" exchange.move [@y] -> @x'] * (
+    WORK // 2
+)
 
 
 def priced(steps: list[str], link: str, turns: int = 1) -> ProgramPrice:
@@ -34,9 +36,11 @@ def priced(steps: list[str], link: str, turns: int = 1) -> ProgramPrice:
         f"tensor<1024xf32> layout <[1024 by 1] (d0) of [1024] at {tile}>\n"
         for i, (name, tile) in enumerate(places.items())
     )
-    body = " ".join(f"tile.superstep @s{k} {{ tile.sync {s} }}" for k, s in enumerate(steps))
+    body = " ".join(
+        f"exchange.superstep @s{k} {{ exchange.sync {s} }}" for k, s in enumerate(steps)
+    )
     module = parse_module(
-        f'tile.remote @w : tensor<1024xf32> = blob <"{digest}">\n{variables}'
+        f'exchange.remote @w : tensor<1024xf32> = blob <"{digest}">\n{variables}'
         f"func.func @main() {{ control.repeat {turns} () : () -> () {{ {body} control.yield }} "
         "func.return }",
         made,

@@ -10,7 +10,7 @@ from abele.backends.graph import graph_of
 from abele.backends.prices.overheads import Overheads, overheads
 from abele.backends.prices.price import variables_of
 from abele.backends.target import Target, resolve_target
-from abele.dialects.tile import VerticesOp
+from abele.dialects.steps import Vertices
 from abele.ir.upstream import ModuleOp
 
 from ...strategies import Program, planned_programs
@@ -52,7 +52,7 @@ def test_every_vertex_has_a_state():
 
 
 def test_messages_take_instructions_at_both_ends():
-    move = f'tile.copy [@w] -> @a moves [{SHIFT}] loc("a/move")'
+    move = f'exchange.move [@w] -> @a moves [{SHIFT}] loc("a/move")'
     module = exchange_module(step("one", move))
     ways = found(module)
     send, receive = CODE.send_instructions, CODE.receive_instructions + CODE.place_instructions
@@ -73,7 +73,7 @@ def test_messages_take_instructions_at_both_ends():
     ],
 )
 def test_a_long_send_takes_an_instruction_more(facts: str, instructions: int):
-    move = f'tile.copy [@w] -> @a moves [{SHIFT}] loc("a/move")'
+    move = f'exchange.move [@w] -> @a moves [{SHIFT}] loc("a/move")'
     ways = found(exchange_module(step("one", move)), resolve_target(f"tiny:5,{facts}"))
     assert ways.exchange_code[0] == instructions * CODE.instruction_bytes
 
@@ -81,7 +81,7 @@ def test_a_long_send_takes_an_instruction_more(facts: str, instructions: int):
 def test_a_receive_that_goes_on_where_the_last_one_ended_moves_no_pointer():
     """Eight bytes a receive, and four more for the first place that is filled."""
     whole = variable("h", 200, "<[24] (d0) of [24] at 4>")
-    ways = found(exchange_module(step("one", "tile.copy [@w] -> @h"), whole))
+    ways = found(exchange_module(step("one", "exchange.move [@w] -> @h"), whole))
     assert ways.exchange_code[4] == 4 * 8 + 4
     assert ways.exchange_code[:4].tolist() == [8] * 4
 
@@ -99,7 +99,7 @@ def test_states_are_those_of_the_vertices_that_are_counted(program: Program):
     nothing = resolve_target(f"{target.spelling()},code.count_bytes=0")
     graph = graph_of(module, nothing)
     columns = graph.vertices()
-    sets = [op for op in module.walk() if isinstance(op, VerticesOp)]
+    sets = [op for op in module.walk() if isinstance(op, Vertices)]
     pointers = np.array([len(op.sources) + 1 for op in sets])[columns["set"]]
     per_tile = np.bincount(columns["tile"], pointers, target.tiles).astype(int)
     more = overheads(module, variables_of(module), len(per_tile), nothing)

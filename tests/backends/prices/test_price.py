@@ -25,7 +25,7 @@ from abele.backends.prices.price import (
 from abele.backends.reference.moves import evaluate_moves
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
-from abele.dialects.tile import CopyOp, VerticesOp
+from abele.dialects.steps import Copy, Vertices
 from abele.dialects.variable import Variable
 from abele.ir.errors import InputError
 from abele.ir.geometry.grid import Cut
@@ -42,7 +42,7 @@ FLOAT = np.dtype(np.float32)
 
 
 def test_a_shift_sends_one_block_from_tile_to_tile():
-    module = exchange_module(step("s", f"tile.copy [@w] -> @a moves [{SHIFT}]"))
+    module = exchange_module(step("s", f"exchange.move [@w] -> @a moves [{SHIFT}]"))
     (found,) = price(module, TINY)
     assert (found.name, found.origin, found.times) == ("s", "s", 1)
     assert found.exchange_bytes == 3 * 24
@@ -53,14 +53,14 @@ def test_a_shift_sends_one_block_from_tile_to_tile():
 
 
 def test_elements_that_stay_on_a_tile_are_copied_not_exchanged():
-    (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @a")), TINY)
+    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @a")), TINY)
     assert (found.exchange_bytes, found.exchange_cycles) == (0, 0)
     assert found.compute_cycles == cost.copy_cycles(24, TINY)
 
 
 def test_a_halo_exchanges_only_the_halo():
     halo = variable("h", 200, "<[24 by 4, 3] (d0 + d1 - 1 fill) of [24]>")
-    (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @h"), halo), TINY)
+    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @h"), halo), TINY)
     assert found.exchange_bytes == 6 * 4
     # The first tile has padding to fill as well. It sends one element and receives one.
     assert found.busiest_tile == 0
@@ -70,7 +70,7 @@ def test_a_halo_exchanges_only_the_halo():
 
 def test_a_tile_computes_while_another_one_exchanges():
     here = variable("h", 200, "<[24] (d0) of [24] at 4>")
-    bring, compute = "tile.copy [@w] -> @h", relu("a", "b", "split [1] at 1")
+    bring, compute = "exchange.move [@w] -> @h", relu("a", "b", "split [1] at 1")
     (exchange,) = price(exchange_module(step("s", bring), here), TINY)
     assert exchange.busiest_tile == 4
     # Tile 1 sends 24 bytes, and need not wait until tile 4 has received all 96.
@@ -96,7 +96,9 @@ def test_many_short_fragments_take_longer_than_their_bytes():
         f'exchange.variable @{name} at {600 + 400 * k} : tensor<24x2xf32> layout {grid} loc("v")\n'
         for k, (name, grid) in enumerate(zip(names, grids, strict=True))
     )
-    (found,) = price(exchange_module(step("s", "tile.copy [@held] -> @wanted"), variables), columns)
+    (found,) = price(
+        exchange_module(step("s", "exchange.move [@held] -> @wanted"), variables), columns
+    )
     assert found.exchange_bytes == 2 * 12 * 4
     # Twelve sends, and twelve receives that each begin somewhere else.
     control = cost.control_cycles(12, 12, 12, columns)
@@ -106,12 +108,12 @@ def test_many_short_fragments_take_longer_than_their_bytes():
 
 def test_an_element_that_all_tiles_need_is_sent_once():
     copies = variable("r", 200, "<[4 by 4, 24] (d1) of [24]>")
-    (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @r"), copies), TINY)
+    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @r"), copies), TINY)
     assert found.exchange_bytes == 4 * 18 * 4
     # Both tiles of a pair want it: their two buses bring it in half the time.
     assert found.exchange_cycles == cost.least_exchange_cycles(18 * 4 // 2, 6 * 4, TINY)
     alone = resolve_target("tiny,exchange.pair_factor=1")
-    (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @r"), copies), alone)
+    (found,) = price(exchange_module(step("s", "exchange.move [@w] -> @r"), copies), alone)
     assert found.exchange_cycles == cost.least_exchange_cycles(18 * 4, 6 * 4, alone)
 
 
@@ -143,14 +145,14 @@ def test_the_fabric_prices_a_sync_by_its_zone():
 
     chips = replace(TINY, exchange=Slow())
     for zone in ("internal", "all"):
-        module = exchange_module(step("s", "tile.copy [@w] -> @a", zone=zone))
+        module = exchange_module(step("s", "exchange.move [@w] -> @a", zone=zone))
         assert price(module, TINY)[0].sync_cycles == 118
         assert price(module, chips)[0].sync_cycles == 118 + 1000 * (zone == "all")
 
 
 def test_vertex_sets_of_a_superstep_add_up_on_each_tile():
     module = exchange_module(step("s", relu("w", "a"), relu("w", "b"), relu("w", "c", "split [2]")))
-    computes = [op for op in module.walk() if isinstance(op, VerticesOp)]
+    computes = [op for op in module.walk() if isinstance(op, Vertices)]
     each = [busiest_tile_cycles(op.structure(), op.plan.data, [FLOAT] * 2, TINY) for op in computes]
     (found,) = price(module, TINY)
     assert found.compute_cycles == sum(each)
@@ -165,11 +167,11 @@ def test_loops_branches_and_calls_count_as_often_as_they_run():
     body = f"""control.repeat 5 () : () -> () {{ {step("five", relu("w", "b"))}
         func.call @f() : () -> () control.yield }}
       func.call @f() : () -> ()
-      %p = tile.read @p : i1
+      %p = exchange.read @p : i1
       control.if %p : i1 {{ {step("cheap", relu("w", "b"))} control.yield }}
         else {{ {step("dear", relu("w", "b"), relu("w", "c"))} control.yield }}
       control.while () : () -> () {{ {step("test", relu("w", "d"))}
-          %q = tile.read @p : i1 control.condition %q : i1 }}
+          %q = exchange.read @p : i1 control.condition %q : i1 }}
         do {{ {step("body", relu("w", "e"))} control.yield }}"""
     prices = price(exchange_module(body, functions=functions), TINY)
     times = {"f": 6, "five": 5, "cheap": 0, "dear": 1, "test": 1, "body": 1}
@@ -215,7 +217,7 @@ def test_a_wrong_name_is_an_input_error(body: str, message: str):
 # Traffic, element by element
 
 
-def moved_elements(op: CopyOp, variables: dict[str, Variable]) -> list[np.ndarray]:
+def moved_elements(op: Copy, variables: dict[str, Variable]) -> list[np.ndarray]:
     """For each source, the number of the element that goes to each place of the result; from 1."""
     shape = variables[op.destination].placed.shape
     found = []
@@ -238,7 +240,7 @@ def test_bytes_received_and_sent_equal_those_found_by_following_every_element(pr
     module = lowered(program)
     variables = variables_of(module)
     for op in module.walk():
-        if not isinstance(op, CopyOp):
+        if not isinstance(op, Copy):
             continue
         target = variables[op.destination].placed
         for shared, numbers in zip(copy_overlaps(op, variables), moved_elements(op, variables)):
@@ -276,7 +278,7 @@ def test_every_program_has_a_price(program: Program):
 
 def test_a_plan_of_fewer_parts_is_dearer():
     (op,) = (
-        o for o in exchange_module(step("s", relu("w", "a"))).walk() if isinstance(o, VerticesOp)
+        o for o in exchange_module(step("s", relu("w", "a"))).walk() if isinstance(o, Vertices)
     )
     cycles = [
         busiest_tile_cycles(op.structure(), Plan((p,)), [FLOAT] * 2, TINY) for p in (1, 2, 4, 24)

@@ -16,16 +16,21 @@ TINY = resolve_target("tiny")
 
 
 def test_each_operation_has_its_own_cycles_and_bytes():
-    text = step("s", f"tile.copy [@w] -> @a moves [{SHIFT}]", relu("w", "b"))
+    text = step("s", f"exchange.move [@w] -> @a moves [{SHIFT}]", relu("w", "b"))
     module = exchange_module(f"control.repeat 3 () : () -> () {{ {text} control.yield }}")
     (step_price,) = price(module, TINY)
     copy, vertices = price_operations(module, TINY).values()
-    assert (copy.operation, copy.writes, copy.superstep, copy.times) == ("tile.copy", "a", "s", 3)
+    assert (copy.operation, copy.writes, copy.superstep, copy.times) == (
+        "exchange.move",
+        "a",
+        "s",
+        3,
+    )
     assert copy.exchange_bytes == 3 * 24
     assert copy.exchange_cycles == cost.least_exchange_cycles(24, 24, TINY)
     # Tile 0 gets no element but six of padding.
     assert copy.compute_cycles == cost.fill_cycles(24, TINY)
-    assert (vertices.operation, vertices.node) == ("tile.vertices", "b/relu")
+    assert (vertices.operation, vertices.node) == ("exchange.compute", "b/relu")
     assert (vertices.exchange_cycles, vertices.exchange_bytes) == (0, 0)
     assert vertices.tile_bytes == copy.tile_bytes == 24
     assert step_price.compute_cycles == copy.compute_cycles + vertices.compute_cycles

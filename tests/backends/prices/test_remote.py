@@ -25,9 +25,10 @@ def program(layouts: list[str], ops: str):
         for i, each in enumerate(layouts)
     )
     return parse_module(
-        f'tile.remote @w : tensor<1024xf32> = blob <"{digest}">\n'
-        f'tile.remote @v : tensor<1024xf32> = blob <"{digest}">\n{variables}'
-        f'func.func @main() {{ tile.superstep @s {{ tile.sync "external" {ops} }} func.return }}',
+        f'exchange.remote @w : tensor<1024xf32> = blob <"{digest}">\n'
+        f'exchange.remote @v : tensor<1024xf32> = blob <"{digest}">\n{variables}'
+        f'func.func @main() {{ exchange.superstep @s {{ exchange.sync "external" {ops} }} '
+        "func.return }",
         made,
     )
 
@@ -37,7 +38,7 @@ def cycles(target, moved: int) -> int:
     return ceil(moved / 2e9 * clock) + ceil(100e-9 * clock)
 
 
-LOAD = "tile.load @w -> @x0 : tensor<1024xf32>"
+LOAD = "exchange.load @w -> @x0 : tensor<1024xf32>"
 
 
 def test_a_load_takes_its_bytes_over_the_bandwidth_and_the_latency():
@@ -57,7 +58,7 @@ def test_what_several_tiles_hold_crosses_the_link_once():
 def test_loads_of_a_superstep_share_the_link_and_wait_once():
     target = resolve_target(f"tiny:4,{REMOTE}")
     apart = ["[1024 by 2] (d0) of [1024]", "[1024 by 2] (d0) of [1024] at 2"]
-    module = program(apart, f"{LOAD} tile.load @v -> @x1 : tensor<1024xf32>")
+    module = program(apart, f"{LOAD} exchange.load @v -> @x1 : tensor<1024xf32>")
     assert price(module, target)[0].exchange_cycles == cycles(target, 8192)
 
 
@@ -69,7 +70,7 @@ def test_each_chip_has_a_link_of_its_own():
 
 @pytest.mark.parametrize("faster", [2, 10])
 def test_a_faster_link_takes_fewer_cycles(faster: int):
-    module = program(["[1024 by 4] (d0) of [1024]"], "tile.store @x0 -> @w : tensor<1024xf32>")
+    module = program(["[1024 by 4] (d0) of [1024]"], "exchange.store @x0 -> @w : tensor<1024xf32>")
     slow, fast = (
         price(module, resolve_target(f"tiny:4,remote.latency_ns=0,remote.gbytes_per_s={n}"))[0]
         for n in (1, faster)
@@ -80,7 +81,7 @@ def test_a_faster_link_takes_fewer_cycles(faster: int):
 def test_a_copy_beside_a_load_has_only_its_own_part_of_the_exchange():
     target = resolve_target(f"tiny:4,{REMOTE}")
     halves = ["[1024 by 2] (d0) of [1024]", "[1024 by 2] (d0) of [1024] at 2"]
-    module = program(["[1024 by 4] (d0) of [1024]", *halves], f"{LOAD} tile.copy [@x1] -> @x2")
+    module = program(["[1024 by 4] (d0) of [1024]", *halves], f"{LOAD} exchange.move [@x1] -> @x2")
     (step,) = step_charges(module, target).steps
     (copy,) = step.operations
     rest = step.price.exchange_cycles - cycles(target, 4096)

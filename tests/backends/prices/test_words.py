@@ -16,18 +16,18 @@ builtin.module attributes {abele.target = "tiny:2"} {
   exchange.variable @copy at 8 : tensor<f32> layout <[2 by 2] () of []>
   exchange.variable @sum at 12 : tensor<f32> layout <[2 by 2] () of []>
   func.func @main() {
-    tile.superstep @words {
-      tile.sync "internal"
-      tile.copy [@rounding.step] -> @copy
+    exchange.superstep @words {
+      exchange.sync "internal"
+      exchange.move [@rounding.step] -> @copy
     }
-    tile.superstep @count {
-      tile.sync "internal"
-      tile.vertices space <[] () of [] -> () of []> body <shift [1.0]> plan <split []>
+    exchange.superstep @count {
+      exchange.sync "internal"
+      exchange.compute space <[] () of [] -> () of []> body <shift [1.0]> plan <split []>
           reads [@rounding.step] writes @rounding.step
     }
-    tile.superstep @both {
-      tile.sync "internal"
-      tile.vertices space <[] () of [], () of [] -> () of []> body <add> plan <split []>
+    exchange.superstep @both {
+      exchange.sync "internal"
+      exchange.compute space <[] () of [], () of [] -> () of []> body <add> plan <split []>
           reads [@rounding.step, @weight] writes @weight
     }
     func.return

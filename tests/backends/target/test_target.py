@@ -157,9 +157,9 @@ def test_a_target_names_its_fabric_and_its_units():
     [
         (
             "mk2,exchange.fabric=cube",
-            "exchange.fabric: 'cube'; need one of crossbar, mesh, or --",
+            "exchange.fabric: 'cube'; need one of crossbar, ipu21, mesh, or --",
         ),
-        ("mk2,exchange.fabric=3", "exchange.fabric: 3; need one of crossbar, mesh"),
+        ("mk2,exchange.fabric=3", "exchange.fabric: 3; need one of crossbar, ipu21, mesh"),
         ("mk2,exchange.hop_cycles=3", "exchange.hop_cycles: no such key"),
         ("mesh,exchange.route_cycles=3", "exchange.route_cycles: no such key"),
         ("mk2,exchange.fabric=mesh,exchange.rows=0", "exchange.rows: 0; need an integer in 1"),

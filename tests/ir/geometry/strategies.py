@@ -9,6 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 
 from abele.ir.geometry.layout import Layout, raw_layout
+from abele.ir.geometry.part_keys import Key, applied, part, total
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim
 
 FILL = 7.0
@@ -123,3 +124,20 @@ def cell_block(layout: Layout, cell: int, dense: np.ndarray) -> np.ndarray:
         if min(element, default=0) >= 0:
             block[position] = dense[element]
     return block
+
+
+def part_keys() -> st.SearchStrategy[Key]:
+    """Keys over two dimensions of each side, with small numbers."""
+    number = st.integers(-9, 9)
+    atoms = st.builds(part, st.sampled_from("ds"), st.integers(0, 1)) | st.builds(
+        lambda offset: Key(offset=offset), number
+    )
+
+    def larger(keys: st.SearchStrategy[Key]) -> st.SearchStrategy[Key]:
+        functions = st.builds(
+            applied, st.sampled_from(["mod", "floordiv"]), keys, st.integers(1, 9)
+        ) | st.builds(lambda key: applied("sign", key), keys)
+        sums = st.lists(st.tuples(keys, number), max_size=3).map(lambda terms: total(*terms))
+        return functions | sums
+
+    return st.recursive(atoms, larger, max_leaves=6)

@@ -179,8 +179,8 @@ def test_an_overlap_takes_bytes_in_proportion_to_pairs_not_to_the_square_of_tile
 def test_pairs_that_share_nothing_count_0_elements():
     table = np.array([[0, 3], [2, 0], [0, 0]])
     to, of = np.divmod(np.arange(6), 2)
-    listed = *(np.repeat(each, table.ravel()) for each in (to, of)), np.arange(5)
-    small, large = SharedElements.from_elements(*listed, (3, 2)), SharedElements.from_table(table)
+    listed = *(np.repeat(each, table.ravel()) for each in (to, of)), np.arange(5), np.ones(5, int)
+    small, large = SharedElements.from_runs(*listed, (3, 2)), SharedElements.from_table(table)
     sparse = replace(large, table=None)
     for each in (small, large, sparse):
         assert each.at(to, of).tolist() == table.ravel().tolist()
@@ -190,10 +190,10 @@ def test_pairs_that_share_nothing_count_0_elements():
 def test_many_parts_give_the_same_counts_as_few(monkeypatch: pytest.MonkeyPatch):
     rng = np.random.default_rng(0)
     to, of = rng.integers(0, 7, 100), rng.integers(0, 9, 100)
-    index = rng.permutation(100)
-    few = SharedElements.from_elements(to, of, index, (7, 9))
+    index, one = rng.permutation(100), np.ones(100, int)
+    few = SharedElements.from_runs(to, of, index, one, (7, 9))
     monkeypatch.setattr(overlap_module, "FEW_PAIRS", 0)
-    many = SharedElements.from_elements(to, of, index, (7, 9))
+    many = SharedElements.from_runs(to, of, index, one, (7, 9))
     assert many.table is None
     for name in ("destination", "source", "count", "pieces"):
         assert getattr(few, name).tolist() == getattr(many, name).tolist()

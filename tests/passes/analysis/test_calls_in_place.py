@@ -5,8 +5,8 @@ import pytest
 from some_tensors import counting, module_of
 
 from abele.backends.evaluate.tile import run_tile
-from abele.dialects import tile
 from abele.dialects.levels import NN, TILE
+from abele.dialects.steps import Copy
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.upstream import ModuleOp
 from abele.passes.pipelines import PASSES, pipeline
@@ -32,7 +32,7 @@ def lowered(main: str) -> ModuleOp:
 
 def copies(module: ModuleOp) -> list[str]:
     """The copies into and out of the variables of @add, as "from -> to"."""
-    pairs = ((op.sources[0], op.destination) for op in module.walk() if isinstance(op, tile.CopyOp))
+    pairs = ((op.sources[0], op.destination) for op in module.walk() if isinstance(op, Copy))
     return [f"{a} -> {b}" for a, b in pairs if "add" in f"{a} {b}"]
 
 

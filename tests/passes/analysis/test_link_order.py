@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from some_models import model, node, random
 
-from abele.dialects.tile import CopyOp, LoadOp, StoreOp, SuperstepOp
+from abele.dialects.steps import Copy, Load, Store, Superstep
 from abele.passes import schedule_supersteps
 from abele.tools import Training
 from abele.tools.driver.compile import compile_model
@@ -41,15 +41,15 @@ def check_order(exe: Executable) -> None:
     """Assert that each load comes before its copy, each store after its copy, and that those of one
     state stay in order: a load first, as every state is read before it is written."""
     copies: dict[str, int] = {}
-    links: list[tuple[int, LoadOp | StoreOp]] = []
+    links: list[tuple[int, Load | Store]] = []
     for at, op in enumerate(exe.module_at("exchange").walk()):
-        if isinstance(op, CopyOp):
+        if isinstance(op, Copy):
             copies |= dict.fromkeys((*op.sources, op.destination), at)
-        elif isinstance(op, LoadOp | StoreOp):
+        elif isinstance(op, Load | Store):
             links.append((at, op))
     stored: set[str] = set()
     for at, op in links:
-        if isinstance(op, LoadOp):
+        if isinstance(op, Load):
             assert at < copies[op.destination]
             assert op.remote.string_value() not in stored
         else:
@@ -89,10 +89,10 @@ def most_ahead(exe: Executable) -> int:
     waiting: set[str] = set()
     most = 0
     for op in exe.module_at("exchange").walk():
-        if isinstance(op, LoadOp):
+        if isinstance(op, Load):
             waiting.add(op.destination)
-        elif isinstance(op, CopyOp):
+        elif isinstance(op, Copy):
             waiting -= {*op.sources}
-        elif isinstance(op, SuperstepOp):
+        elif isinstance(op, Superstep):
             most = max(most, len(waiting))
     return most

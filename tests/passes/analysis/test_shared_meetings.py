@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from some_models import model, node
 
-from abele.dialects.tile import SuperstepOp
+from abele.dialects.steps import Superstep
 from abele.ir.text import parse_module
 from abele.passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
 from abele.tools import Training, compile_model
@@ -123,7 +123,7 @@ def test_chips_meet_as_often_for_several_small_gradients_as_for_one(way: str, me
     _ = one.run(given), four.run(given)
     for name, array in one.states.items():
         np.testing.assert_array_equal(four.states[name], array)
-    steps = [op for op in four.module_at("exchange").walk() if isinstance(op, SuperstepOp)]
+    steps = [op for op in four.module_at("exchange").walk() if isinstance(op, Superstep)]
     # One exchange for a reduce-scatter, or three rounds and one more for the parts of updates; and
     # one for new weights.
     assert sum('sync "all"' in str(step) for step in steps) == meetings

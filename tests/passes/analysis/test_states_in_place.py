@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from abele.dialects import tile
 from abele.dialects.levels import NN, PARTITION, TILE
+from abele.dialects.steps import Copy, Vertices
 from abele.ir.level import Level
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module
@@ -94,9 +94,9 @@ def test_a_state_is_overwritten_once_nothing_reads_it(
 
 def test_a_step_of_gradient_descent_copies_no_weights():
     module = down_to(TILE, DESCENT)
-    (update,) = [op for op in module.walk() if isinstance(op, tile.VerticesOp)][-1:]
+    (update,) = [op for op in module.walk() if isinstance(op, Vertices)][-1:]
     assert update.destination == "s"
-    assert not any(isinstance(op, tile.CopyOp) for op in module.walk())
+    assert not any(isinstance(op, Copy) for op in module.walk())
 
 
 TYPE = "!partition.tensor<4xf32, [4 by 2] (d0) of [4]>"

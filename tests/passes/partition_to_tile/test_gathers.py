@@ -13,7 +13,7 @@ from some_models import model, node
 from abele.backends.meetings import joined_by
 from abele.backends.prices.price import variables_of
 from abele.backends.target import resolve_target
-from abele.dialects.tile import CopyOp
+from abele.dialects.steps import Copy
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout, canonical
 from abele.ir.geometry.space import identity_map
@@ -65,8 +65,8 @@ def result(exe: Any, given: dict[str, Any], **options: Any) -> np.ndarray:
     return found
 
 
-def copies(exe: Any) -> Iterator[CopyOp]:
-    return (op for op in exe.module_at("exchange").walk() if isinstance(op, CopyOp))
+def copies(exe: Any) -> Iterator[Copy]:
+    return (op for op in exe.module_at("exchange").walk() if isinstance(op, Copy))
 
 
 @pytest.mark.parametrize(("chips", "axis"), [(4, "d0"), (6, "d0"), (8, "d0"), (4, "d1")])

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import SymbolRefAttr
 from abele.dialects import tile
 from abele.dialects.generators import GENERATORS, seeded_generators
 from abele.dialects.levels import TILE
+from abele.dialects.steps import Vertices
 from abele.ir.text import parse_module, print_module
 from abele.ir.upstream import VerifyException
 from abele.ir.verify import verify
@@ -137,7 +138,7 @@ def test_training_that_is_resumed_gives_the_same_bits(tmp_path: Path):
 def test_a_variable_that_holds_no_generators_is_refused(tmp_path: Path):
     exe = compiled(tmp_path / "m.mlir")
     module = exe.module_at("tile")
-    (drawing,) = [op for op in module.walk() if isinstance(op, tile.VerticesOp)]
+    (drawing,) = [op for op in module.walk() if isinstance(op, Vertices)]
     for name, problem in (
         ("other", "no variable @other"),
         ("arg0", "@arg0 holds no generators; need a state of"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from some_tensors import context, counting, module_of
 from xdsl.dialects.builtin import StringAttr
 
-from abele.dialects.tile import ComputeSetOp, CopyOp, LoadOp, StoreOp
+from abele.dialects.steps import Copy, Load, Store
+from abele.dialects.tile import ComputeSetOp
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.upstream import ModuleOp
 from abele.ir.verify import verify
@@ -34,13 +35,13 @@ def events(module: ModuleOp) -> list[str]:
     found: list[str] = []
     for op in module.walk():
         match op:
-            case LoadOp():
+            case Load():
                 found.append(f"load {op.destination}")
-            case StoreOp():
+            case Store():
                 found.append(f"store {op.source}")
             case ComputeSetOp():
                 found.append("compute")
-            case CopyOp():
+            case Copy():
                 names = (*op.sources, op.destination)
                 found += [f"copy {n}" for n in names if ".io" in n and n[0] in "wv"]
     return found

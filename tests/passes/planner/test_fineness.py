@@ -11,8 +11,8 @@ from abele.backends.counts import counts
 from abele.backends.graph import graph_of, vertex_count
 from abele.backends.prices.price import operands_of, variables_of
 from abele.dialects.abele import Plan, PlanAttr
+from abele.dialects.steps import Vertices
 from abele.dialects.structured import Body, Structure, Structured
-from abele.dialects.tile import VerticesOp
 from abele.ir.errors import InputError
 from abele.ir.geometry.space import Dim, Space, identity_map
 from abele.ir.pass_manager import parse_pipeline
@@ -83,7 +83,7 @@ def test_a_tile_takes_as_long_as_the_vertices_of_its_busiest_worker(vertices: in
     graph = graph_of(module, exe.target)
     assert graph.vertex_count == counts(module).vertices
     columns = graph.vertices()
-    sets = [op for op in module.walk() if isinstance(op, VerticesOp)]
+    sets = [op for op in module.walk() if isinstance(op, Vertices)]
     variables = variables_of(module)
     reached = 0
     for each, op in zip(graph.sets, sets, strict=True):
@@ -119,7 +119,7 @@ def test_plans_stay_legal_and_how_partials_combine_is_finer_too(program: Program
         each.apply(program.context, program.module)
     program.module.verify()
     for op in program.module.walk():
-        if isinstance(op, VerticesOp):
+        if isinstance(op, Vertices):
             space, plan = op.space.data, op.plan.data
             on_a_tile = vertex_count(space, plan) / prod(plan.split)
             assert on_a_tile <= vertices

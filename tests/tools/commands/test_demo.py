@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from abele.backends.host.binders import best_binder
 from abele.backends.host.fusion import FusedBinder
-from abele.dialects.tile import VerticesOp
+from abele.dialects.steps import Vertices
 from abele.tools import compile_model
 from abele.tools.cli import app
 from abele.tools.commands import demo_network
@@ -35,7 +35,7 @@ def model(monkeypatch) -> onnx.ModelProto:
 def written(model: onnx.ModelProto) -> str:
     """The variable that the last vertices write."""
     module = compile_model(model, TARGET).module_at("exchange")
-    *_, last = (op for op in module.walk() if isinstance(op, VerticesOp))
+    *_, last = (op for op in module.walk() if isinstance(op, Vertices))
     return last.destination
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from runpy import run_path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -11,7 +12,9 @@ import pytest
 from onnx import numpy_helper
 from typer.testing import CliRunner
 
+from abele.ir.errors import InputError
 from abele.tools.cli import app
+from abele.tools.driver.session import Session
 
 MAKE = run_path(str(Path(__file__).parents[3] / "examples" / "make_decoders.py"))
 SIZES = MAKE["Sizes"](layers=1, width=32, heads=2, groups=1, hidden=48, words=61, longest=80)
@@ -62,6 +65,44 @@ def test_the_command_prints_tokens_and_where_their_cycles_go(
     renamed(model, "past_key_values.0.key", "bygone")
     kept = ("--keep", "bygone=present.0.key", "--at-once", "1", "--context", "8")
     assert run(model, tmp_path, "--tokens", "5", *kept).split()[0].split(",") == tokens
+
+
+@pytest.mark.parametrize(
+    ("runs", "error", "said"),
+    [
+        # The prompt takes two runs; each of the following ones generates two tokens.
+        (1, KeyboardInterrupt(), "stopped while it read the prompt (3 long): no token so far"),
+        (2, SystemExit(143), "stopped while it generated 5 tokens: 1 token so far"),
+        (3, InputError("a limit"), "stopped while it generated 5 tokens: 3 tokens so far"),
+    ],
+)
+def test_tokens_so_far_are_printed_if_something_ends_the_command(
+    model: onnx.ModelProto,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    runs: int,
+    said: str,
+):
+    onnx.save(model, tmp_path / "net.onnx")
+    line = ["generate", str(tmp_path / "net.onnx"), "--target", "tiny:4", "--prompt-ids", "1,2,3"]
+    line += ["--at-once", "2", "--per-run", "2", "--tokens", "5"]
+    whole = CliRunner().invoke(app, line)
+    tokens = whole.stdout.split()[0].split(",")
+    run, left = Session.run, [None] * runs
+
+    def stopping(self: Session, *given: Any) -> Any:
+        if not left:
+            raise error
+        left.pop()
+        return run(self, *given)
+
+    monkeypatch.setattr(Session, "run", stopping)
+    found = CliRunner().invoke(app, line)
+    assert found.exit_code not in (0, whole.exit_code)
+    assert said in found.stderr
+    made = int(said.split()[-4]) if "no token" not in said else 0
+    assert found.stdout.split() == ([",".join(tokens[:made])] if made else [])
 
 
 @pytest.mark.parametrize(

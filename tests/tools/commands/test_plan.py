@@ -2,13 +2,17 @@ import csv
 import json
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from some_models import convolutions
 from typer.testing import CliRunner, Result
 
+from abele.dialects import nn
 from abele.tools.cli import app
+from abele.tools.driver.compile import compile_model
 from abele.tools.views import terminal as views_terminal
 
 
@@ -58,6 +62,48 @@ def test_the_most_expensive_operators_come_first_with_top(network: Path):
     few = rows(plan(network, "--target", "tiny:16", "--top", "2").stdout)[:-1]
     dearest = sorted(every, key=lambda row: -int(row[6].replace(",", "")))
     assert [row[0] for row in few] == [row[0] for row in dearest[:2]]
+
+
+HEADS = """
+<ir_version: 8, opset_import: ["" : 17]>
+heads (float[1, 64] x, float[64, 64] q, float[64, 64] k, float[64, 64] v)
+=> (float[1, 64] y) {
+  a = MatMul(x, q)
+  b = MatMul(x, k)
+  c = MatMul(x, v)
+  d = Mul(a, b)
+  y = Mul(c, d)
+}
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--precision", "float16"), ("--sparsity", "zeros")])
+def test_a_plan_is_that_of_the_program_that_compile_makes(tmp_path: Path, options: tuple[str, ...]):
+    """It has the products that compile merges, unless a pipeline is given."""
+    model = onnx.parser.parse_model(HEADS)
+    weights = np.random.default_rng(0).normal(0, 1, (64, 64)).astype(np.float32)
+    for name in "qkv":
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weights, name))
+    del model.graph.input[1:]
+    path, target = tmp_path / "heads.onnx", ("--target", "mk2:64")
+    onnx.save(model, path)
+
+    def spaces(*more: str) -> list[str]:
+        result = plan(path, *target, *options, "--columns", "op,space", *more)
+        assert result.exit_code == 0, result.output
+        return [row[1] for row in rows(result.stdout) if row[0] == "nn.matmul"]
+
+    assert spaces() == ["n=192 k=64"]
+    assert len(spaces("-p", "nn")) == 3
+    exe = compile_model(path, "mk2:64", cache=False, **given_options(options))
+    assert exe.stages.plans is not None
+    found = [op for op in exe.stages.plans.module.walk() if isinstance(op, nn.MatMulOp)]
+    assert [nn.shape_of(op.rhs) for op in found] == [(64, 192)]
+
+
+def given_options(options: tuple[str, ...]) -> dict[str, Any]:
+    """Options of the command, as compile_model takes them."""
+    return {options[0].removeprefix("--"): options[1]} if options else {}
 
 
 def test_a_product_of_matrices_needs_no_file():

@@ -43,10 +43,10 @@ def test_nothing_is_wrong_with_the_kernels(path):
 
 # In the first superstep, a loop, a branch, and what only a state shows.
 PLACES = {
-    "first": "tile.vertices at first in superstep @first",
-    "turn+bend/partials": "tile.vertices at turn+bend/partials in superstep @turn+bend/partials",
-    "then": "tile.vertices at then in superstep @then",
-    "n": "tile.vertices at count in superstep @n",
+    "first": "exchange.compute at first in superstep @first",
+    "turn+bend/partials": "exchange.compute at turn+bend/partials in superstep @turn+bend/partials",
+    "then": "exchange.compute at then in superstep @then",
+    "n": "exchange.compute at count in superstep @n",
 }
 
 

@@ -40,9 +40,9 @@ def test_overwritten_operands_are_reported_with_their_old_values():
     exchange.variable @x at 0 : tensor<4xf32> layout <[4] (d0) of [4]>
     exchange.variable @y at 0 : tensor<4xf32> layout <[4] (d0) of [4]>
     func.func @main() {{
-      tile.superstep @in {{ tile.input "x" -> @x : tensor<4xf32> }}
-      tile.superstep @go {{ tile.vertices {space} reads [@x] writes @y }}
-      tile.superstep @out {{ tile.output @y -> "y" : tensor<4xf32> }}
+      exchange.superstep @in {{ exchange.input "x" -> @x : tensor<4xf32> }}
+      exchange.superstep @go {{ exchange.compute {space} reads [@x] writes @y }}
+      exchange.superstep @out {{ exchange.output @y -> "y" : tensor<4xf32> }}
       func.return
     }}"""
     told: list[list[float]] = []

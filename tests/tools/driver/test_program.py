@@ -51,8 +51,8 @@ EXCHANGE = """
 builtin.module attributes {abele.target = "tiny:4"} {
   exchange.variable @x at 0 : tensor<24xf32> layout <[24 by 4] (d0) of [24]>
   func.func @main() {
-    tile.superstep @in { tile.sync "external" tile.input "x" -> @x : tensor<24xf32> }
-    tile.superstep @s { tile.sync "all" of <[0, 7]> }
+    exchange.superstep @in { exchange.sync "external" exchange.input "x" -> @x : tensor<24xf32> }
+    exchange.superstep @s { exchange.sync "all" of <[0, 7]> }
     func.return
   }
 }
@@ -60,4 +60,6 @@ builtin.module attributes {abele.target = "tiny:4"} {
 
 
 def test_a_sync_of_a_chip_that_the_target_lacks_is_refused(tmp_path: Path):
-    refused(tmp_path, EXCHANGE, r"p.mlir: tile.sync at \S*p.mlir:6:\d+: chip 7; target tiny has 1")
+    refused(
+        tmp_path, EXCHANGE, r"p.mlir: exchange.sync at \S*p.mlir:6:\d+: chip 7; target tiny has 1"
+    )

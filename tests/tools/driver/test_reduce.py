@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from abele.dialects import control, nn, tile
 from abele.dialects.levels import known_level
-from abele.dialects.tile import CopyOp, InputOp, OutputOp, VerticesOp
+from abele.dialects.steps import Copy, Input, Output, Vertices
 from abele.ir.symbols import symbol_of, symbols_in
 from abele.ir.text import print_module
 from abele.ir.verify import verify
@@ -128,11 +128,11 @@ def in_a_row(count: int) -> Callable[[ModuleOp], bool]:
         for op in module.walk():
             read, written = (list(symbols_in(op.properties.get(n))) for n in ("reads", "writes"))
             most = max((passed[name] for name in read if name in passed), default=None)
-            if isinstance(op, OutputOp) and (most or 0) >= count:
+            if isinstance(op, Output) and (most or 0) >= count:
                 return True
-            if isinstance(op, InputOp):
+            if isinstance(op, Input):
                 most = 0
-            elif isinstance(op, VerticesOp) and most is not None:
+            elif isinstance(op, Vertices) and most is not None:
                 most += 1
             passed |= dict.fromkeys(written if most is not None else (), most or 0)
         return False
@@ -140,7 +140,7 @@ def in_a_row(count: int) -> Callable[[ModuleOp], bool]:
     return found
 
 
-KINDS = (InputOp, CopyOp, VerticesOp, OutputOp)
+KINDS = (Input, Copy, Vertices, Output)
 
 
 @pytest.mark.parametrize("passes", [TO_TILE, TO_EXCHANGE], ids=["tile", "exchange"])

@@ -12,7 +12,7 @@ from abele.backends.evaluate.faults import DropMessage
 from abele.backends.machine import Machine
 from abele.dialects import control
 from abele.dialects.exchange import VariableOp
-from abele.dialects.tile import CopyOp, SuperstepOp
+from abele.dialects.steps import Copy, Superstep
 from abele.ir.errors import InputError
 from abele.tools import Executable, Training, compile_model
 
@@ -127,9 +127,9 @@ def test_a_replica_that_keeps_a_stale_weight_is_found():
     given = {"x": whole((16, 6), 0), "target": whole((16, 4), 10)}
     (far,) = (op for op in module.walk() if isinstance(op, VariableOp) and op.symbol == "w")
     last = far.placed.tiles.end - 1
-    copies = [op for op in module.walk() if isinstance(op, CopyOp) and op.destination == "w"]
+    copies = [op for op in module.walk() if isinstance(op, Copy) and op.destination == "w"]
     step = copies[-1].parent_op()
-    assert isinstance(step, SuperstepOp)
+    assert isinstance(step, Superstep)
     found: list[str] = []
     for source in range(exe.target.tiles):
         lost = DropMessage(step.sym_name.data, source, last)
@@ -215,7 +215,7 @@ def test_groups_that_lie_on_chips_of_their_own_wait_for_no_statistics(groups: in
     normalising = [
         op
         for op in module.walk()
-        if isinstance(op, SuperstepOp) and op.sym_name.data.startswith("the_n/scale+the_n")
+        if isinstance(op, Superstep) and op.sym_name.data.startswith("the_n/scale+the_n")
     ]
     assert normalising
     assert any('sync "all"' in str(op) for op in normalising) == meet

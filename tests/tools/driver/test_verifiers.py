@@ -7,8 +7,9 @@ from some_models import model, node
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation
 
-from abele.dialects import nn, partition, tile
+from abele.dialects import nn, partition
 from abele.dialects.levels import EXCHANGE
+from abele.dialects.steps import Input, Output, Superstep, Vertices
 from abele.ir.pass_manager import PassManager, load_pass
 from abele.ir.support.errors import InputError
 from abele.ir.upstream import Context, ModuleOp, ModulePass, VerifyException
@@ -40,7 +41,7 @@ def rename(kind: type[Operation], attribute: str, name: str) -> Callable[[Module
 
 def move_out(module: ModuleOp) -> None:
     """Damage: vertices leave their superstep."""
-    vertices = first(module, tile.VerticesOp)
+    vertices = first(module, Vertices)
     step = vertices.parent_op()
     assert step is not None
     assert step.parent is not None
@@ -59,11 +60,11 @@ def move_out(module: ModuleOp) -> None:
         ),
         (
             "convert-partition-to-tile",
-            rename(tile.InputOp, "writes", "v"),
+            rename(Input, "writes", "v"),
             "tile.input at .*: no variable @v",
         ),
-        ("schedule-supersteps", rename(tile.OutputOp, "reads", "v"), "tile.output at .*: no varia"),
-        ("convert-tile-to-exchange", move_out, "tile.vertices at .*: inside func.fun"),
+        ("schedule-supersteps", rename(Output, "reads", "v"), "tile.output at .*: no varia"),
+        ("convert-tile-to-exchange", move_out, "exchange.compute at .*: inside func"),
     ],
 )
 def test_a_pass_that_breaks_the_table_of_its_level_is_blamed(
@@ -97,7 +98,7 @@ class LookAtExchange(ModulePass):
 def test_a_pass_of_exchange_takes_the_operations_of_tile_that_are_legal_there():
     proto = model([node("Relu", "x", "y")], {"x": [8]}, ["y"])
     module = compile_model(proto, "tiny").module_at("exchange")
-    assert any(isinstance(op, tile.SuperstepOp) for op in module.walk())
+    assert any(isinstance(op, Superstep) for op in module.walk())
     PassManager((LookAtExchange(),), verifiers(None)).run(Context(), module)
 
 

@@ -56,6 +56,7 @@ MISTAKES = (
     ("workshop.stablehlo.bench", "--jobs 0", "greater than or equal to 1"),
     ("workshop.planted", "--only typo", "there is no 'typo'"),
     ("workshop.planted", "--json absent/out.json", "absent does not exist"),
+    ("workshop.proofs", "--mutants many", "valid integer"),
     ("workshop.recomputation", "--networks alexnet", "need NAME:BATCH"),
     ("workshop.recurrent", "--target mk9", "'mk9' is not a preset"),
     ("workshop.start", "--networks typo", "there is no 'typo'"),

@@ -91,7 +91,7 @@ def test_a_profile_and_a_trace_have_lines(traced: tuple[Path, Executable, str], 
     lines = source_lines(path)
     write_profile(tmp_path / "p.json", exe, lines)
     profile = json.loads((tmp_path / "p.json").read_text())
-    found = {each["line"] for each in profile["operations"] if each["operation"] != "tile.copy"}
+    found = {each["line"] for each in profile["operations"] if each["operation"] != "exchange.move"}
     assert found
     assert all(each.startswith(f"{file}:") for each in found)
     assert profile["lines"] == {each: lines[each] for each in found if each in lines}

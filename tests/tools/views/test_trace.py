@@ -182,8 +182,8 @@ def test_no_two_slices_of_a_row_cross():
 def test_slices_name_operations_and_the_nodes_of_the_framework():
     found = slices(trace_text(compile_model(convolutions(), "tiny:16")))
     names = [each["name"] for each in found]
-    assert [each for each in names if each.startswith("the_c1") and "tile.vertices" in each]
-    assert [each for each in names if each.startswith("the_c1") and "tile.copy" in each]
+    assert [each for each in names if each.startswith("the_c1") and "exchange.compute" in each]
+    assert [each for each in names if each.startswith("the_c1") and "exchange.move" in each]
 
 
 def test_a_long_loop_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

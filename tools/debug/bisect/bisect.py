@@ -13,13 +13,11 @@ from ....ir.upstream import ModulePass
 from ....passes.pipelines import FROM_SOURCES, PASSES
 from ...driver.arrays import Array, checked, read_npz, seeded
 from ...driver.block_buckets import bucket_blocks
-from ...driver.compile_anew import read_model, with_chosen
+from ...driver.compile_anew import read_model, tailored, with_chosen
 from ...driver.files import PROGRAM_FILE
 from ...driver.lowering_advice import advising_on_lowering
-from ...driver.merging import with_products
 from ...driver.overrides import overrides, refuse_other_values
 from ...driver.program import signature
-from ...driver.pruning import with_sparse_products
 from ...driver.request import Request
 from .first_pass import bisect_module
 from .verdict import Verdict
@@ -65,9 +63,7 @@ def bisect(
     spec = request.passes or extensions.shorthand_from(program.level)
     if not passes and spec:
         passes = extensions.pipeline(spec, machine.spelling(), program.level)
-        passes = with_sparse_products(passes, program, machine.spelling())
-        if not request.passes and request.train is None:
-            passes = with_products(passes, program, machine.spelling())
+        passes = tailored(passes, request, program, machine)
     if not passes:
         raise InputError(f"{program.path}: at {program.level}, so there is no pass to test")
     taken = signature(program.module, program.path)

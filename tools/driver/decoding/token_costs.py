@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from ....backends.prices.price import PhaseCycles, price
 from ....backends.target import Target
 from ....dialects import control
-from ....dialects.tile import SuperstepOp
+from ....dialects.steps import Superstep
 from ....ir.upstream import ModuleOp
 from .asked import LOOP, SAMPLING
 
@@ -45,7 +45,7 @@ class TokenCosts:
     def of(cls, module: ModuleOp, target: Target) -> TokenCosts:
         """The costs of a program on the machine."""
         start, once = NOTHING, list[tuple[str, PhaseCycles]]()
-        steps = (op for op in module.walk() if isinstance(op, SuperstepOp))
+        steps = (op for op in module.walk() if isinstance(op, Superstep))
         for step, found in zip(steps, price(module, target), strict=True):
             if _is_in_loop(step):
                 once.append((found.origin or "", found.critical))

@@ -26,7 +26,7 @@ from ..modules import MACHINE
 from .tally import Tally, tally
 
 if TYPE_CHECKING:
-    from ....dialects.tile import VerticesOp
+    from ....dialects.steps import Vertices
     from ..executable import Executable
 
 Key = tuple[int, LocationAttr, np.dtype[Any]]
@@ -115,7 +115,7 @@ class _Look(Observer):
         elif op is self._loop:
             self._step += 1
 
-    def on_compute(self, op: VerticesOp, machine: Machine) -> None:
+    def on_compute(self, op: Vertices, machine: Machine) -> None:
         """Count the results of vertices."""
         for name in op.destinations:
             dtype = machine.variables[name].dtype

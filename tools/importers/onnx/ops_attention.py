@@ -8,6 +8,8 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
+from ..length_values import emitted_length
+from ..padding import length_along
 from . import attention
 from .node import Importer, Node, Results
 
@@ -39,7 +41,7 @@ def _attention(node: Node) -> Results:
         query,
         key,
         value,
-        _masks(node, nn.shape_of(query)[2], key, old),
+        _masks(node, query, key, old),
         scale=node.number("scale") if node.has_attribute("scale") else 1.0 / sqrt(size),
         cap=node.number("softcap", 0.0),
         precision=node.element(precision) if precision else None,
@@ -75,13 +77,13 @@ def _heads(node: Node) -> tuple[SSAValue, SSAValue, SSAValue]:
     return query, key, value
 
 
-def _masks(node: Node, queries: int, key: SSAValue, old: int) -> list[attention.Mask]:
+def _masks(node: Node, query: SSAValue, key: SSAValue, old: int) -> list[attention.Mask]:
     """All masks of a node.
 
     Args:
         old: the number of past keys.
     """
-    keys, element = nn.shape_of(key)[2], nn.element_of(key)
+    keys, element, queries = nn.shape_of(key)[2], nn.element_of(key), nn.shape_of(query)[2]
     causal = node.flag("is_causal")
     left, right = (
         node.integer(f"{side}_window_size", attention.BOTH_SIDES) for side in ("left", "right")
@@ -95,7 +97,13 @@ def _masks(node: Node, queries: int, key: SSAValue, old: int) -> list[attention.
     apart = attention.distances(node, queries, keys)
     if node.has(6):
         lengths = node[6]
-        offset = node.add(nn.SubOp(lengths, node.constant(queries, lengths)))
+        count = length_along(node, query, 2)
+        new = (
+            node.constant(count, lengths)
+            if isinstance(count, int)
+            else node.cast(emitted_length(node, count), nn.element_of(lengths))
+        )
+        offset = node.add(nn.SubOp(lengths, new))
         conditions = [
             *attention.within_offsets(node, apart, offset, causal=causal, left=left, right=right),
             attention.shorter_than(node, keys, lengths),

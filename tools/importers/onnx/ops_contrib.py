@@ -17,6 +17,7 @@ from xdsl.ir import SSAValue
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ..building import Value
+from ..padding import mark
 from . import attention
 from .node import Importer, Node, Results
 from .ops_contraction import conv, gemm
@@ -465,6 +466,10 @@ def _angles(node: Node, operand: int, batch: int, tokens: int) -> SSAValue:
     if nn.shape_of(positions) == (1,):
         steps = node.counted(tokens, numpy_dtype(nn.element_of(positions)))
         positions = node.add(nn.AddOp(positions, node.emitted(steps)))
+        count = node.sizes(0).get(len(node.shape(0)) - 2)
+        if count is not None:
+            # The angles of padding are those of position 0: a table of angles has an end.
+            positions = mark(node, positions, {0: count})
     elif nn.shape_of(positions) != (batch, tokens):
         raise node.bad(f"position_ids of {list(node.shape(1))}; need [1] or {[batch, tokens]}")
     rows = node.add(nn.GatherOp(node[operand], positions, 0))

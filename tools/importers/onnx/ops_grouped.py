@@ -10,6 +10,9 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
+from ..length_values import emitted_length
+from ..lengths import Length
+from ..padding import length_along, mark
 from . import attention
 from .node import Importer, Node, Results
 from .tensors import Array
@@ -41,12 +44,17 @@ def _group_query_attention(node: Node) -> Results:
     if node.has(3) != node.has(4):
         raise node.bad("one of past_key and past_value; need both or none")
     old = node.shape(3)[2] if node.has(3) else 0
-    total = _total(node, tokens, old)
-    before = _tokens_before(node, batch, tokens, total)
+    total, count = _total(node, tokens, old), length_along(node, query, 2)
+    before = _tokens_before(node, batch, tokens, total, count)
     if node.flag("do_rotary"):
         positions = _positions(node, before, batch, tokens)
+        if isinstance(count, Length):
+            # The angles of padding are those of position 0: a cache of angles has an end.
+            positions = mark(node, positions, {1: count})
         query, key = (_turned(node, each, positions) for each in (query, key))
     keys = old if total is None else max(total, old)
+    if isinstance(count, Length) and keys != old:
+        raise node.size_refused(f"the number of tokens behind a cache of {old}", count)
     key = _extended(node, 3, key, before, old, keys)
     value = _extended(node, 4, value, before, old, keys)
     scale = node.number("scale", 0.0) or 1.0 / sqrt(size)
@@ -89,23 +97,33 @@ def _total(node: Node, tokens: int, old: int) -> int | None:
     return total
 
 
-def _tokens_before(node: Node, batch: int, tokens: int, total: int | None) -> SSAValue | Array:
-    """The number of tokens of each sequence in the cache, [batch]: an array if known at import."""
-    if total == tokens:
+def _tokens_before(
+    node: Node, batch: int, tokens: int, total: int | None, count: int | Length
+) -> SSAValue | Array:
+    """The number of tokens of each sequence in the cache, [batch]: an array if known at import.
+
+    Args:
+        count: the tokens that exist.
+    """
+    if total == tokens == count:
         return np.zeros(batch, np.int32)
     lengths = node[5]
     if np.prod(nn.shape_of(lengths)) != batch:
         raise node.bad(f"seqlens_k of {list(nn.shape_of(lengths))}; need {[batch]}")
     array = node.graph.known(node.value(5))
-    if array is not None and total is not None:
+    if array is not None and total is not None and isinstance(count, int):
         return array.reshape(batch) + 1 - tokens
     lengths = node.reshape(lengths, (batch,))
-    before = node.add(nn.AddOp(lengths, node.constant(1 - tokens, lengths)))
+    if isinstance(count, int):
+        new = node.constant(tokens, lengths)
+    else:
+        new = node.cast(emitted_length(node, count), nn.element_of(lengths))
+    before = node.add(nn.SubOp(node.add(nn.ShiftOp(lengths, 1.0)), new))
     if total is not None or tokens == 1:
         return before
     # The tokens of a first prompt are all new, also those after the end of a shorter sequence.
     given = node.reshape(node[6], (1,))
-    is_first = node.add(nn.EqualOp(given, node.constant(tokens, given)))
+    is_first = node.add(nn.EqualOp(given, node.cast(new, nn.element_of(given))))
     return node.add(nn.SelectOp(is_first, node.constant(0, before), before))
 
 

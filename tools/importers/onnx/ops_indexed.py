@@ -17,14 +17,17 @@ from ....dialects.dtypes import numpy_dtype
 from ....ir.support.number_kinds import is_whole
 from ....ir.upstream import VerifyException
 from ..building import dtype_of
+from ..length_values import emitted_length
+from ..padding import length_along
 from .node import Importer, Node, Results
+from .packed_rows import rows_of_matrix
 from .window import explicit_pads
 
 MERGED_BY = {"sum": nn.AddOp, "prod": nn.MulOp, "max": nn.MaxOp, "min": nn.MinOp}
 """By combiner, the operation that merges the data with the merged updates."""
 
 
-def _indices(node: Node, operand: int, size: int, axis: int | None = None) -> SSAValue:
+def looked_up_at(node: Node, operand: int, size: int, axis: int | None = None) -> SSAValue:
     """The indices into an axis of this size. Negative indices count from its end.
 
     The end of an axis with padding is known in a run only, so these indices stay as they are.
@@ -66,7 +69,9 @@ def _gather(node: Node) -> Results:
         found = _sliced(node, indices, axis)
         if found is not None:
             return found
-    return node.add(nn.GatherOp(node[0], _indices(node, 1, shape[axis], axis), axis))
+    places = looked_up_at(node, 1, shape[axis], axis)
+    rows = rows_of_matrix(node, node[0], places) if axis == 0 else None
+    return node.add(nn.GatherOp(node[0], places, axis)) if rows is None else rows
 
 
 def _sliced(node: Node, indices: np.ndarray, axis: int) -> SSAValue | None:
@@ -90,7 +95,7 @@ def _sliced(node: Node, indices: np.ndarray, axis: int) -> SSAValue | None:
 def _gather_elements(node: Node) -> Results:
     shape = node.shape(0)
     axis = node.axis(node.integer("axis", 0), len(shape))
-    return node.add(nn.GatherAlongOp(node[0], _indices(node, 1, shape[axis], axis), axis))
+    return node.add(nn.GatherAlongOp(node[0], looked_up_at(node, 1, shape[axis], axis), axis))
 
 
 def _flat(
@@ -206,7 +211,7 @@ def _scatter_elements(node: Node) -> Results:
     axis = node.axis(node.integer("axis", 0), len(shape))
     if node.shape(2) != given or len(given) != len(shape):
         raise node.bad(f"indices of {list(given)} and updates of {list(node.shape(2))}")
-    indices, updates = _indices(node, 1, shape[axis], axis), node[2]
+    indices, updates = looked_up_at(node, 1, shape[axis], axis), node[2]
     if any(m > n for i, (n, m) in enumerate(zip(shape, given, strict=True)) if i != axis):
         raise node.bad(f"indices of {list(given)} for data of {list(shape)}")
     return _scattered(node, node[0], indices, updates, axis, _combiner(node))
@@ -250,7 +255,7 @@ def _tensor_scatter(node: Node) -> Results:
         if mode == "linear":
             # Elements beyond the end of the cache have an index out of range, which is a fault.
             above = node.add(nn.GreaterEqualOp(first, node.constant(0, first)))
-            below = node.add(nn.LessOp(first, node.constant(size - length + 1, first)))
+            below = node.add(nn.LessOp(first, _first_beyond(node, axis, size, first)))
             fits = node.add(nn.LogicalAndOp(above, below))
             place = node.add(nn.SelectOp(fits, place, node.constant(size, place)))
     if mode == "circular":
@@ -259,6 +264,15 @@ def _tensor_scatter(node: Node) -> Results:
     samples = nn.shape_of(place)[0]
     along = [samples if i == 0 else length if i == axis else 1 for i in range(rank)]
     return node.add(nn.UpdateOp(node[1], node.reshape(place, along), node[0], "last", axis))
+
+
+def _first_beyond(node: Node, axis: int, size: int, like: SSAValue) -> SSAValue:
+    """The first place at which an update, operand 1, does not fit a cache any more."""
+    length = length_along(node, node[1], axis)
+    if isinstance(length, int):
+        return node.constant(size - length + 1, like)
+    own = node.cast(emitted_length(node, length), nn.element_of(like))
+    return node.add(nn.SubOp(node.constant(size + 1, like), own))
 
 
 def _max_unpool(node: Node) -> Results:
@@ -273,11 +287,14 @@ def _max_unpool(node: Node) -> Results:
     lists = zip(shape[2:], window, stride, low, high, strict=True)
     image = (*shape[:2], *((n - 1) * s - lo - hi + k for n, k, s, lo, hi in lists))
     whole = tuple(node.array_integers(2, "output_shape")) if node.has(2) else image
-    if min(image) < 1 or len(whole) != len(image) or any(map(lt, whole, image)):
-        raise node.bad(f"output_shape {list(whole)}; need {list(image)} or more")
     count, size = prod(shape), prod(image)
+    least = 1 if count else 0
+    if min(image) < least or len(whole) != len(image) or any(map(lt, whole, image)):
+        raise node.bad(f"output_shape {list(whole)}; need {list(image)} or more")
+    if not count:
+        return node.add(nn.ExpandOp(node.constant(0, node[0]), whole))
     nothing = node.add(nn.ExpandOp(node.constant(0, node[0]), (size,)))
-    indices = node.reshape(_indices(node, 1, size), (count,))
+    indices = node.reshape(looked_up_at(node, 1, size), (count,))
     updates = node.reshape(node[0], (count,))
     found = node.reshape(_scattered(node, nothing, indices, updates, 0, ""), image)
     more = [n - m for n, m in zip(whole, image, strict=True)]

@@ -1,19 +1,30 @@
-"""onnxruntime's product with a matrix of integers of few bits, which are packed into bytes."""
+"""onnxruntime's operators on integers of few bits, which are packed into bytes: products with
+matrices of them, and rows of tables."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from ....ir.support.number_kinds import is_whole
+from ....ir.support.number_kinds import bit_width, is_whole
 from ..building import Known, Value, dtype_of
-from .dequantised import BYTE
+from .dequantised import BYTE, Dequantised
 from .node import Importer, Node, Results
+from .ops_indexed import looked_up_at
+from .packed_rows import unpacked_rows
+from .packed_weights import packed_matrix
 from .tensors import Array
+
+UNSIGNED = {2: np.dtype(ml_dtypes.uint2), 4: np.dtype(ml_dtypes.uint4)}
+"""The type of integers of few bits that are packed into bytes."""
 
 
 def _unpacked_array(packed: Array, bits: int) -> Array:
@@ -123,5 +134,80 @@ def _zero_points(node: Node, shape: tuple[int, int], bits: int) -> SSAValue:
     return values
 
 
-PACKED: dict[str, Importer] = {"MatMulNBits": _matmul_bits}
+def _gather_bits(node: Node) -> Results:
+    """Rows of a table of integers of few bits, with a scale for each block."""
+    value = node.value(0)
+    shape, dtype = [*node.shape(0)], dtype_of(value)
+    gathered = node.axis(node.integer("gather_axis", 0), len(shape))
+    along = node.axis(node.integer("quantize_axis", 1), len(shape))
+    size, bits = node.integer("block_size", 128), node.integer("bits", 4)
+    if not isinstance(value, Known):
+        raise node.unsupported("a table that is no constant", "give it as an initializer")
+    if dtype == np.uint8:
+        if bits not in nn.PACKED_BITS:
+            raise node.unsupported(f"bits {bits}", f"{', '.join(map(str, nn.PACKED_BITS))} are")
+        shape[-1] *= BYTE // bits
+    elif is_whole(dtype):
+        bits = bit_width(dtype)
+    if size < 1 or gathered == along or not is_whole(dtype) or dtype.itemsize > 1:
+        raise node.bad(
+            f"{dtype.name}{list(node.shape(0))}, gather_axis {gathered}, quantize_axis {along}, "
+            f"block_size {size}; need integers of at most 8 bits, two axes, and 1 or more"
+        )
+    blocks = [-(-n // size) if i == along else n for i, n in enumerate(shape)]
+    if [*node.shape(2)] != blocks:
+        raise node.bad(f"scales of {list(node.shape(2))}; need {blocks}")
+    zeros = node.graph.known(node.value(3)) if node.has(3) else None
+    if node.has(3) and zeros is None:
+        raise node.unsupported("zero points that are no constant", "give them as an initializer")
+    places = looked_up_at(node, 1, shape[gathered], gathered)
+    codes = _codes(value, dtype, bits, shape)
+    zero = _zeros_of_blocks(node, zeros, dtype, bits, blocks)
+    if len(shape) == 2 and along == 1 and not size * bits % BYTE:
+        found = Dequantised(codes, node[2], zero, along, size)
+        table = packed_matrix(node, found, 1)
+        if table is not None:
+            return unpacked_rows(node, table, places, bits, shape[1])
+    scales = node.graph.known(node.value(2))
+    if scales is None:
+        raise node.unsupported("scales that are no constant", "give them as an initializer")
+    near, whole = np.arange(shape[along]) // size, codes.make().astype(np.float32)
+    each_block = (np.broadcast_to(each, blocks) for each in (zero, scales))
+    spread = [each.astype(np.float32).take(near, along) for each in each_block]
+    floats = ((whole - spread[0]) * spread[1]).astype(scales.dtype)
+    return node.add(nn.GatherOp(node.emitted(floats), places, gathered))
+
+
+def _codes(value: Known, dtype: np.dtype[Any], bits: int, shape: Sequence[int]) -> Known:
+    """The integers of a table, one for each element. Bytes are taken apart."""
+    if dtype != np.uint8 or bits == BYTE:
+        return value
+    make, narrow = value.make, UNSIGNED[bits]
+
+    def unpacked() -> Array:
+        return _unpacked_array(make(), bits).astype(narrow)
+
+    state = value.state and f"{value.state}/unpacked"
+    return replace(value, shape=tuple(shape), dtype=narrow, make=unpacked, state=state)
+
+
+def _zeros_of_blocks(
+    node: Node, zeros: Array | None, dtype: np.dtype[Any], bits: int, blocks: Sequence[int]
+) -> Array:
+    """The zero point of each block, or one for all. Those of bytes are packed, and by default the
+    middle of the range; others are 0."""
+    packs = dtype == np.uint8
+    if zeros is None:
+        return np.array(1 << bits - 1 if packs else 0, np.int16)
+    if packs and bits < BYTE:
+        zeros = _unpacked_array(zeros, bits)
+    whole = zeros.astype(np.int16)
+    if whole.ndim == len(blocks) and packs:
+        whole = whole[..., : blocks[-1]]
+    if whole.shape != tuple(blocks):
+        raise node.bad(f"zero points of {list(whole.shape)}; need {list(blocks)}")
+    return whole
+
+
+PACKED: dict[str, Importer] = {"MatMulNBits": _matmul_bits, "GatherBlockQuantized": _gather_bits}
 """The importers of operators on packed integers, of the domain com.microsoft."""

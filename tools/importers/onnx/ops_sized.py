@@ -127,6 +127,32 @@ def _image_axes(node: Node) -> Iterable[int]:
     return range(1, len(node.shape(0)))
 
 
+def _tokens(*operands: int, others: Iterable[int] = ()) -> Consumer:
+    """Let some operands have padding along their last axis but one, that of tokens, and no other.
+
+    Args:
+        others: operands that may have any padding.
+    """
+
+    def consumer(node: Node, importer: Importer) -> Results:
+        for i in _padded(node):
+            tokens = {len(node.shape(i)) - 2} if i in operands else set[int]()
+            if i not in others and {*node.sizes(i)} != tokens:
+                raise node.size_depends(i)
+        return importer(node)
+
+    return consumer
+
+
+def _written(node: Node, importer: Importer) -> Results:
+    """Rows that are written into a cache may have padding along the axis of the rows."""
+    axis = node.axis(node.integer("axis", -2), len(node.shape(0)))
+    for i in _padded(node):
+        if i != 1 or {*node.sizes(1)} != {axis}:
+            raise node.size_depends(i)
+    return importer(node)
+
+
 # Reductions
 
 
@@ -431,6 +457,7 @@ SIZED: dict[str, Consumer] = {
     **dict.fromkeys(BY_SAMPLE, _besides(_image_axes)),
     "LayerNormalization": _besides(_last_axes),
     "RMSNormalization": _besides(_last_axes),
+    "SimplifiedLayerNormalization": _besides(_last_axes),
     "ReduceMean": _mean,
     "ArgMax": _arg,
     "ArgMin": _arg,
@@ -453,6 +480,8 @@ SIZED: dict[str, Consumer] = {
     "Shape": _shape,
     "Size": _size,
     "MatMul": _matmul,
+    "Attention": _tokens(0),
+    "TensorScatter": _written,
     "NonZero": _own,
     "Compress": _own,
     "Unique": _own,
@@ -461,6 +490,20 @@ SIZED: dict[str, Consumer] = {
     "Loop": _own,
 }
 """The operators that can read padding."""
+
+SIZED_OF_MICROSOFT: dict[str, Consumer] = {
+    **dict.fromkeys(("Gelu", "QuickGelu"), _through),
+    **dict.fromkeys(("BiasGelu", "FastGelu"), _besides(_last_axes)),
+    **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _tokens(0, 1)),
+    "SimplifiedLayerNormalization": _besides(_last_axes),
+    "MatMulNBits": _besides(_last_axes),
+    "GatherBlockQuantized": _through,
+    "RotaryEmbedding": _tokens(0, others=(1,)),
+    "GroupQueryAttention": _tokens(0, 1, 2, others=(9,)),
+}
+"""The operators of onnxruntime that can read padding."""
+
+DOMAINS = {"ai.onnx": SIZED, "com.microsoft": SIZED_OF_MICROSOFT}
 
 BY_LENGTHS: dict[str, tuple[int, ...]] = {
     "Reshape": (1,),
@@ -488,10 +531,9 @@ def read_sized(node: Node, importer: Importer) -> Results:
     Raises NotConstantError, which names the inputs that decide the size, if the operator cannot
     keep the padding from changing its results.
     """
-    own = node.domain == "ai.onnx" and node.operator in SIZED
-    padded = _padded(node)
-    if not padded and not (own and _reads_lengths(node)):
+    own, padded = DOMAINS.get(node.domain, {}).get(node.operator), _padded(node)
+    if not padded and not (node.domain == "ai.onnx" and own and _reads_lengths(node)):
         return importer(node)
-    if not own:
+    if own is None:
         raise node.size_depends(padded[0])
-    return SIZED[node.operator](node, importer)
+    return own(node, importer)

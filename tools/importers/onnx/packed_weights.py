@@ -55,18 +55,33 @@ def packed_product(
     if not isinstance(nn.element_of(value), AnyFloat):
         return None
     terms = int(is_transposed != found.is_transposed)
-    size, shape = found.block(terms), found.integers.shape
-    if size is None or not all(shape) or nn.shape_of(value)[-1] != shape[terms]:
+    if nn.shape_of(value)[-1] != found.integers.shape[terms]:
         return None
-    blocks, bits = -(-shape[terms] // size), found.bits
+    table = packed_matrix(node, found, terms)
+    if table is None:
+        return None
+    packed, scales, zeros = table
+    shifts = node.emitted(np.arange(0, BYTE, found.bits, dtype=np.uint8))
+    return node.add(nn.PackedMatMulOp(value, packed, scales, zeros, shifts, found.bits))
+
+
+def packed_matrix(
+    node: Node, found: Dequantised, terms: int
+) -> tuple[SSAValue, SSAValue, SSAValue] | None:
+    """The integers of a matrix as bytes [n, blocks, bytes of a block], and the scales and zero
+    points of the blocks; None if blocks do not lie along an axis, or end within a byte.
+
+    Args:
+        terms: the axis along which blocks lie. The other one is n.
+    """
+    size, shape = found.block(terms), found.integers.shape
+    if size is None or not all(shape):
+        return None
     packed = found.packed.get(terms)
     if packed is None:
         packed = found.packed[terms] = node.graph.emitted(_packed(node, found, terms, size))
-    shifts = node.emitted(np.arange(0, BYTE, bits, dtype=np.uint8))
-    each = (shape[1 - terms], blocks)
-    scales = _per_block(node, found, terms, each)
-    zeros = node.emitted(_zeros(found, terms, each))
-    return node.add(nn.PackedMatMulOp(value, packed, scales, zeros, shifts, bits))
+    each = (shape[1 - terms], -(-shape[terms] // size))
+    return packed, _per_block(node, found, terms, each), node.emitted(_zeros(found, terms, each))
 
 
 def _packed(node: Node, found: Dequantised, terms: int, size: int) -> Known:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ....backends.machine import Machine, Observer
 from ....backends.prices.price import SuperstepPrice, price
 from ....dialects.exchange import VariableOp
-from ....dialects.tile import CopyOp, InputOp, VerticesOp
+from ....dialects.steps import Copy, Input, Vertices
 from ....ir.geometry.layout import Layout
 from ....ir.text import print_module
 from ...driver.compile import compile_model
@@ -94,12 +94,12 @@ def example(path: Path, target: str) -> Example:
             op.tensor.get_shape()
         )
         for op in module.walk()
-        if isinstance(op, InputOp)
+        if isinstance(op, Input)
     }
     sources = {
         copy.destinations[0]: copy.reads.data[0].string_value()
         for copy in module.walk()
-        if isinstance(copy, CopyOp)
+        if isinstance(copy, Copy)
     }
     look = _Look(sources)
     Machine(module, exe.target, observers=[look]).run(given)
@@ -114,7 +114,7 @@ class _Look(Observer):
         self._sources = sources
         self.held: Mapping[str, HeldVariable] = {}
 
-    def before_compute(self, op: VerticesOp, machine: Machine) -> None:
+    def before_compute(self, op: Vertices, machine: Machine) -> None:
         """Find the tile that each element of each variable came from."""
         blocks: dict[str, NDArray[np.int64]] = {}
         for name, placed in machine.blocks.items():

@@ -2,7 +2,8 @@
 
 The planner chooses the same few splits, homes and orders again and again, but a conversion must
 handle every legal decision. This module draws splits (of reductions too, with any plan for
-combining partials), orders, first tiles, methods, workers, homes, supersteps and addresses.
+combining partials), orders, first tiles, methods, workers, homes, supersteps, addresses, and orders
+of messages.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ from ....passes.plans.planned import TARGET
 from ....passes.plans.steps import passes_of, takes_steps
 from ....passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
 from ...driver.extensions.added_level import ADDED, enter, wanted_by
+from .messages import decide_messages
 
 GATHERED = 0.3
 """How often an operand on several chips is shared among them, and gathered in rounds."""
@@ -688,12 +690,17 @@ def _descend_to_own(module: ModuleOp, level: str, target: Target, random: Random
         lambda: decide_supersteps(module, random),
         lambda: decide_some_addresses(module, target, random),
         lambda: Allocate().apply(context, module),
-        lambda: GroupSupersteps().apply(context, module),
+        lambda: _group(module, context, random),
     )
     for step in steps[: TILE_DECISIONS.index(decided)]:
         step()
     if level == "exchange":
         ConvertTileToExchange().apply(context, module)
+
+
+def _group(module: ModuleOp, context: AbeleContext, random: Random) -> None:
+    GroupSupersteps().apply(context, module)
+    decide_messages(module, random)
 
 
 @dataclass(frozen=True)

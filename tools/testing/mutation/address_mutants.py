@@ -15,8 +15,8 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, SymbolRefAttr, i64
 from xdsl.ir import Operation
 
 from ....dialects import control
-from ....dialects.exchange import VariableOp
-from ....dialects.tile import CopyOp, InputOp, OutputOp, SuperstepOp, SyncOp, VerticesOp, zone_of
+from ....dialects.exchange import SyncOp, VariableOp
+from ....dialects.steps import Copy, Input, Output, Superstep, Sync, Vertices, zone_of
 from ....dialects.variable import ALIGNMENT
 from ....ir.upstream import ModuleOp, Rewriter
 from ..generators.program import Program, invalidity
@@ -155,32 +155,32 @@ def _beyond(module: ModuleOp, random: Random) -> bool:
 # Lifetimes
 
 
-def _steps(module: ModuleOp) -> list[SuperstepOp]:
-    return [op for op in module.walk() if isinstance(op, SuperstepOp)]
+def _steps(module: ModuleOp) -> list[Superstep]:
+    return [op for op in module.walk() if isinstance(op, Superstep)]
 
 
 def _accesses(
-    module: ModuleOp, kinds: tuple[type[Operation], ...] = (CopyOp, VerticesOp, InputOp, OutputOp)
+    module: ModuleOp, kinds: tuple[type[Operation], ...] = (Copy, Vertices, Input, Output)
 ) -> list[Operation]:
     return [op for step in _steps(module) for op in step.body.block.ops if isinstance(op, kinds)]
 
 
-def _settle(step: SuperstepOp) -> None:
+def _settle(step: Superstep) -> None:
     """Order the operations of a superstep and give it the sync that they need."""
-    ops = [op for op in step.body.block.ops if not isinstance(op, SyncOp)]
+    ops = [op for op in step.body.block.ops if not isinstance(op, Sync)]
     for op in tuple(step.body.block.ops):
         op.detach()
-    moves = [op for op in ops if not isinstance(op, VerticesOp)]
-    host = any(isinstance(op, InputOp | OutputOp) for op in moves)
-    computes = [op for op in ops if isinstance(op, VerticesOp)]
+    moves = [op for op in ops if not isinstance(op, Vertices)]
+    host = any(isinstance(op, Input | Output) for op in moves)
+    computes = [op for op in ops if isinstance(op, Vertices)]
     step.body.block.add_ops([SyncOp(zone_of(host=host)), *moves, *computes])
 
 
 def _drop_write(module: ModuleOp, random: Random) -> bool:
-    for op in _some(random, _accesses(module, (CopyOp, VerticesOp, InputOp)), 1):
+    for op in _some(random, _accesses(module, (Copy, Vertices, Input)), 1):
         step = op.parent_op()
         Rewriter.erase_op(op)
-        assert isinstance(step, SuperstepOp)
+        assert isinstance(step, Superstep)
         _settle(step)
         return True
     return False
@@ -205,10 +205,10 @@ def _again(module: ModuleOp, random: Random) -> bool:
 
 def _carry(module: ModuleOp, random: Random, keep: bool) -> bool:
     # An output that is given twice is refused before addresses matter.
-    kinds = (CopyOp, VerticesOp, InputOp) if keep else (CopyOp, VerticesOp, InputOp, OutputOp)
+    kinds = (Copy, Vertices, Input) if keep else (Copy, Vertices, Input, Output)
     for op in _some(random, _accesses(module, kinds), 1):
         step = op.parent_op()
-        assert isinstance(step, SuperstepOp)
+        assert isinstance(step, Superstep)
         for other in _some(random, [o for o in _steps(module) if o is not step], 1):
             if keep:
                 op = op.clone()
@@ -224,8 +224,8 @@ def _carry(module: ModuleOp, random: Random, keep: bool) -> bool:
 def _read_other(module: ModuleOp, random: Random) -> bool:
     """Make an operation read another variable that it can also read."""
     variables = {v.symbol: v for v in _variables(module)}
-    for op in _some(random, _accesses(module, (CopyOp, VerticesOp, OutputOp)), 1):
-        read = op.reads.string_value() if isinstance(op, OutputOp) else None
+    for op in _some(random, _accesses(module, (Copy, Vertices, Output)), 1):
+        read = op.reads.string_value() if isinstance(op, Output) else None
         sources = [read] if read is not None else _sources(op)
         index = random.randrange(len(sources))
         own = variables.get(sources[index])
@@ -235,7 +235,7 @@ def _read_other(module: ModuleOp, random: Random) -> bool:
             if own is not None and v is not own and (v.tensor, v.layout) == (own.tensor, own.layout)
         ]
         for name in _some(random, alike, 1):
-            if isinstance(op, OutputOp):
+            if isinstance(op, Output):
                 op.reads = SymbolRefAttr(name)
             else:
                 sources[index] = name
@@ -245,15 +245,15 @@ def _read_other(module: ModuleOp, random: Random) -> bool:
 
 
 def _sources(op: Operation) -> list[str]:
-    assert isinstance(op, CopyOp | VerticesOp)
+    assert isinstance(op, Copy | Vertices)
     return list(op.sources)
 
 
 # Supersteps and the control program
 
 
-def _neighbours(module: ModuleOp) -> list[tuple[SuperstepOp, SuperstepOp]]:
-    return [(before, op) for op in _steps(module) if isinstance(before := op.prev_op, SuperstepOp)]
+def _neighbours(module: ModuleOp) -> list[tuple[Superstep, Superstep]]:
+    return [(before, op) for op in _steps(module) if isinstance(before := op.prev_op, Superstep)]
 
 
 def _swap_steps(module: ModuleOp, random: Random) -> bool:

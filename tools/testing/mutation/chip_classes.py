@@ -14,8 +14,8 @@ from ....dialects import control, nn, partition
 from ....dialects.abele import ChipGroupsAttr, LayoutAttr, PlanAttr
 from ....dialects.blob_attr import BlobAttr
 from ....dialects.partition import partition_type
+from ....dialects.steps import SYNC_ZONES, Sync
 from ....dialects.structured import Structured
-from ....dialects.tile import SYNC_ZONES, SyncOp
 from ....dialects.variable import Variable
 from ....ir.blob import Blob
 from ....ir.geometry.chip_groups import ChipGroups
@@ -120,11 +120,11 @@ def _store_stale(op: Operation, load: Operation) -> None:
 
 def _wrong_group(module: ModuleOp) -> Iterator[Break]:
     for op in module.walk():
-        if isinstance(op, SyncOp) and op.zone.data == SYNC_ZONES[-1]:
+        if isinstance(op, Sync) and op.zone.data == SYNC_ZONES[-1]:
             yield partial(_leave_out_a_chip, op)
 
 
-def _leave_out_a_chip(op: SyncOp) -> None:
+def _leave_out_a_chip(op: Sync) -> None:
     """Let the last chip of a sync's first group meet nobody, or each chip, if no group is named."""
     if op.chips is None:
         set_property(op, "zone", StringAttr(SYNC_ZONES[0]))

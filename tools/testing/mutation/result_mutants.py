@@ -32,7 +32,7 @@ from ....dialects.blob_attr import BlobAttr
 from ....dialects.home import ADDRESS
 from ....dialects.partition import laid_out, partition_type
 from ....dialects.scalar_functions import FUNCTIONS
-from ....dialects.tile import CopyOp, OutputOp, SuperstepOp, SyncOp, VerticesOp
+from ....dialects.steps import Copy, Output, Superstep, Sync, Vertices
 from ....dialects.variable import ALIGNMENT, Variable
 from ....ir.blob import Blob
 from ....ir.equal import same_program
@@ -63,7 +63,7 @@ def _swap_operands(module: ModuleOp) -> Iterator[Break]:
             continue
         for values in _swapped(tuple(op.operands), lambda a, b: a.type == b.type):
             yield partial(setattr, op, "operands", values)
-        if isinstance(op, VerticesOp | CopyOp):
+        if isinstance(op, Vertices | Copy):
             for names in _swapped(op.reads.data, lambda a, b: True):
                 yield partial(set_property, op, "reads", ArrayAttr(names))
 
@@ -77,7 +77,7 @@ def _swapped(items: Sequence[Any], may: Callable[[Any, Any], bool]) -> Iterator[
 
 def _commutes(op: Operation) -> bool:
     """Whether swapping the operands keeps the meaning and is therefore no mistake."""
-    if isinstance(op, VerticesOp | partition.ComputeOp):
+    if isinstance(op, Vertices | partition.ComputeOp):
         body = op.structure().body
         known = FUNCTIONS.get(body.function)
         return known is not None and known.commutative and not body.then
@@ -158,15 +158,15 @@ def _narrow_values(values: Sequence[SSAValue]) -> None:
 
 def _narrow_variables(ops: Sequence[Operation]) -> Iterator[Break]:
     variables = {op.symbol: op for op in ops if isinstance(op, Variable)}
-    shown = {op.reads.string_value() for op in ops if isinstance(op, OutputOp)}
+    shown = {op.reads.string_value() for op in ops if isinstance(op, Output)}
     for op in ops:
-        if not isinstance(op, VerticesOp) or op.structure().body.combiner != "sum":
+        if not isinstance(op, Vertices) or op.structure().body.combiner != "sum":
             continue
         made = op.destination
-        readers = [each for each in ops if isinstance(each, CopyOp | VerticesOp)]
+        readers = [each for each in ops if isinstance(each, Copy | Vertices)]
         readers = [each for each in readers if made in each.sources]
         names = {made, *(each.destination for each in readers)}
-        copied = all(isinstance(each, CopyOp) and len(each.sources) == 1 for each in readers)
+        copied = all(isinstance(each, Copy) and len(each.sources) == 1 for each in readers)
         wide = variables[made].tensor.element_type == f32
         if readers and copied and wide and names.isdisjoint(shown):
             yield partial(_narrow_named, [variables[name] for name in sorted(names)])
@@ -177,7 +177,7 @@ def _narrow_named(variables: Sequence[Variable]) -> None:
         each.properties["tensor"] = TensorType(f16, each.tensor.get_shape())
 
 
-_STORES = (nn.StoreOp, partition.StoreOp, CopyOp)
+_STORES = (nn.StoreOp, partition.StoreOp, Copy)
 
 
 def _skip_copy(module: ModuleOp) -> Iterator[Break]:
@@ -262,23 +262,23 @@ def _drop_sync(module: ModuleOp) -> Iterator[Break]:
         before = op.prev_op
         if before is None:
             continue
-        if isinstance(op, SuperstepOp) and isinstance(before, SuperstepOp):
+        if isinstance(op, Superstep) and isinstance(before, Superstep):
             yield partial(_merge, before, op)
         own, other = op.attributes.get(SUPERSTEP), before.attributes.get(SUPERSTEP)
         if isinstance(own, IntegerAttr) and isinstance(other, IntegerAttr) and own != other:
             yield partial(op.attributes.__setitem__, SUPERSTEP, other)
 
 
-def _merge(first: SuperstepOp, second: SuperstepOp) -> None:
+def _merge(first: Superstep, second: Superstep) -> None:
     """Merge two consecutive supersteps into one."""
     ops = [*first.body.block.ops, *second.body.block.ops]
-    syncs = [each for each in ops if isinstance(each, SyncOp)]
+    syncs = [each for each in ops if isinstance(each, Sync)]
     for each in ops:
         each.detach()
     for each in syncs[1:]:
         each.erase()
-    moves = [each for each in ops if not isinstance(each, SyncOp | VerticesOp)]
-    computes = [each for each in ops if isinstance(each, VerticesOp)]
+    moves = [each for each in ops if not isinstance(each, Sync | Vertices)]
+    computes = [each for each in ops if isinstance(each, Vertices)]
     second.body.block.add_ops([syncs[0], *moves, *computes])
     Rewriter.erase_op(first)
 

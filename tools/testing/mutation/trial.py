@@ -23,7 +23,7 @@ from xdsl.traits import IsTerminator
 
 from ....dialects import nn, partition, tile
 from ....dialects.levels import NN, OWN_LEVELS, PARTITION
-from ....dialects.tile import InputOp, OutputOp, SuperstepOp, SyncOp
+from ....dialects.steps import Input, Output, Superstep, Sync
 from ....dialects.variable import Variable
 from ....ir.pass_manager import load_pass
 from ....ir.support.errors import InputError
@@ -119,10 +119,10 @@ _NOT_COUNTED = (
     partition.ConstantOp,
     tile.ComputeSetOp,
     Variable,
-    SuperstepOp,
-    SyncOp,
-    InputOp,
-    OutputOp,
+    Superstep,
+    Sync,
+    Input,
+    Output,
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import helper
 
 from .draw import Shape
-from .pool import Pool, PoolValue
+from .pool import INTEGERS, Pool, PoolValue
 
 DOMAIN = "com.microsoft"
 FLOAT, BYTE = "tensor(float)", "tensor(uint8)"
@@ -218,6 +218,24 @@ def _matmul_bits(pool: Pool, random: Random) -> None:
     _append(pool, random, "MatMulNBits", operands, [(FLOAT, (rows, columns))], **more)
 
 
+def _gather_bits(pool: Pool, random: Random) -> None:
+    """Rows of a table of 4-bit numbers in blocks of 16 or 32."""
+    size, rows = random.choice((16, 32)), random.choice((1, 3, 8))
+    blocks = random.choice((1, 2))
+    packed = [random.randrange(256) for _ in range(rows * blocks * size // 2)]
+    scales = [random.choice((0.5, 0.1, -0.25)) for _ in range(rows * blocks)]
+    indices = [random.randrange(-rows, rows) for _ in range(random.choice((1, 4)))]
+    arrays = (
+        (np.array(packed, np.uint8).reshape(rows, -1), BYTE, True),
+        (np.array(indices, np.int64), INTEGERS, False),
+        (np.array(scales, np.float32).reshape(rows, blocks), FLOAT, True),
+    )
+    operands = [pool.given(a, kind, random, known=known).name for a, kind, known in arrays]
+    shape = (len(indices), blocks * size)
+    more = {"block_size": size, "bits": 4}
+    _append(pool, random, "GatherBlockQuantized", operands, [(FLOAT, shape)], **more)
+
+
 CONTRIBUTED: dict[str, Builder] = {
     f"{DOMAIN}.{name}": build
     for name, build in {
@@ -236,6 +254,7 @@ CONTRIBUTED: dict[str, Builder] = {
         "QLinearSigmoid": _of_bytes("QLinearSigmoid"),
         "QLinearLeakyRelu": _of_bytes("QLinearLeakyRelu"),
         "MatMulNBits": _matmul_bits,
+        "GatherBlockQuantized": _gather_bits,
     }.items()
 }
 """Builders of nodes, by domain and operator."""

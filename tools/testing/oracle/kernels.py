@@ -17,7 +17,8 @@ from ....backends.evaluate.binder import Binder
 from ....backends.evaluate.host import Run
 from ....backends.host.binders import best_binder
 from ....backends.host.load import NoKernels, kernels
-from ....dialects import exchange, tile
+from ....dialects import exchange
+from ....dialects.steps import Copy, Vertices
 from ...debug.kernel_problem import module_kernel_problem
 from ...debug.machine_results import Results
 from ...debug.wrong_kernel import REPORT, WrongKernel
@@ -67,7 +68,7 @@ def situations(program: Program) -> set[Situation]:
     variables = {op.symbol: op for op in program.module.ops if isinstance(op, exchange.VariableOp)}
     found: set[Situation] = set()
     for op in program.module.walk():
-        if isinstance(op, tile.CopyOp):
+        if isinstance(op, Copy):
             target = variables[op.destination]
             cuts = [_cuts(variables[name]) for name in op.sources]
             found |= {("copy", target.dtype.itemsize, each, _cuts(target)) for each in cuts}
@@ -76,7 +77,7 @@ def situations(program: Program) -> set[Situation]:
             if any(_has_windows(each) for each in met):
                 shapes = tuple((each.placed.parts, each.placed.box) for each in met)
                 found.add(("windows", target.dtype.itemsize, loops, shapes))
-        elif isinstance(op, tile.VerticesOp):
+        elif isinstance(op, Vertices):
             found.add(_of_vertices(op, [variables[name] for name in (*op.sources, op.destination)]))
     return found
 
@@ -114,7 +115,7 @@ def _nested(variable: exchange.VariableOp) -> int:
     return sum(n > 1 for n in layout.parts) + sum(n > 1 for n in layout.box)
 
 
-def _of_vertices(op: tile.VerticesOp, variables: Sequence[exchange.VariableOp]) -> Situation:
+def _of_vertices(op: Vertices, variables: Sequence[exchange.VariableOp]) -> Situation:
     structure, split = op.structure(), op.plan.data.split
     space, body = structure.space, structure.body
     kind = kind_of(body, len(space.relations))

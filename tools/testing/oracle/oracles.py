@@ -41,8 +41,8 @@ from ....backends.stablehlo import run_stablehlo
 from ....dialects import control, nn, partition
 from ....dialects.host import host_names
 from ....dialects.levels import EXCHANGE, NN, PARTITION, STABLEHLO, TILE
+from ....dialects.steps import Copy, Input, Load, Output, Read, Store, Vertices
 from ....dialects.structured import Movement, Reinterpretation, Structured
-from ....dialects.tile import CopyOp, InputOp, LoadOp, OutputOp, ReadOp, StoreOp, VerticesOp
 from ....dialects.variable import Variable
 from ....ir.level import Level
 from ....ir.provenance import place
@@ -615,7 +615,7 @@ def _bounded_program(program: Program, adjust: AdjustError) -> Outcome:
     state = {name: array for name, array in done.state.items() if name in variables.errors}
     errors = {f"@{name}": variables.error_of(name, array) for name, array in state.items()}
     for op in program.module.walk():
-        if isinstance(op, OutputOp):
+        if isinstance(op, Output):
             name = op.host_name.data
             array = done.outputs[name]
             errors[name] = variables.error_of(op.reads.string_value(), array)
@@ -634,9 +634,9 @@ class _Variables:
         for op in program.module.walk():
             if isinstance(op, Variable) and op.initial is not None:
                 self.values[op.symbol] = op.initial.array
-            elif isinstance(op, ReadOp):
+            elif isinstance(op, Read):
                 self.read.add(op.variable.string_value())
-            elif isinstance(op, InputOp):
+            elif isinstance(op, Input):
                 self.values[op.writes.string_value()] = program.inputs[op.host_name.data]
 
     def error_of(self, name: str, array: Array) -> Errors:
@@ -650,18 +650,18 @@ class _Variables:
         if isinstance(op, control.RepeatOp):
             self.values[value.variable] = value.values
             return
-        if isinstance(op, LoadOp | StoreOp):
+        if isinstance(op, Load | Store):
             # What comes back is as wrong as what went there.
-            loads = isinstance(op, LoadOp)
+            loads = isinstance(op, Load)
             error = self.error_of(op.remote.string_value() if loads else op.source, value.values)
             self.values[value.variable] = value.values
             self.errors[value.variable] = error
             return
-        assert isinstance(op, CopyOp | VerticesOp)
+        assert isinstance(op, Copy | Vertices)
         names = op.sources
         operands = [self.values[name] for name in names]
         errors = [self.error_of(name, array) for name, array in zip(names, operands, strict=True)]
-        if isinstance(op, VerticesOp):
+        if isinstance(op, Vertices):
             number = op.destinations.index(value.variable)
             error = structure_error(op.structure(), operands, errors, value.values, number)
         else:

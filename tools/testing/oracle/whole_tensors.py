@@ -23,6 +23,18 @@ from ....dialects.control import RepeatOp
 from ....dialects.host import host_names
 from ....dialects.levels import NN, PARTITION
 from ....dialects.partition import partition_type
+from ....dialects.steps import (
+    Copy,
+    Input,
+    Load,
+    Output,
+    Read,
+    Remote,
+    Store,
+    Superstep,
+    Sync,
+    Vertices,
+)
 from ....dialects.structured import Structure
 from ....dialects.variable import Variable
 from ....ir.geometry.layout import Layout
@@ -47,7 +59,7 @@ class Tensor:
 class ExecutedOp:
     """One step of a run: an operation, its operands, and its results."""
 
-    op: tile.VerticesOp | tile.CopyOp | partition.ComputeOp | partition.RelayoutOp
+    op: Vertices | Copy | partition.ComputeOp | partition.RelayoutOp
     operands: tuple[Tensor, ...]
     results: tuple[Tensor, ...]
 
@@ -202,7 +214,7 @@ class _OfVariables:
             if op.initial is not None:
                 self._begin(name, op.initial.array)
         for op in self.program.module.ops:
-            if isinstance(op, tile.RemoteOp):
+            if isinstance(op, Remote):
                 self.remote[op.symbol] = op.first_value
         walker: Walker[bool] = Walker(self.program.module, self.execute, bool, number=self.number)
         walker.call(ENTRY)
@@ -224,31 +236,31 @@ class _OfVariables:
         return []
 
     def execute(self, op: Operation, operands: list[bool]) -> Sequence[bool]:
-        if isinstance(op, tile.ComputeSetOp | tile.SuperstepOp):
+        if isinstance(op, tile.ComputeSetOp | Superstep):
             for each in op.body.block.ops:
                 self.execute(each, [])
-        elif isinstance(op, tile.VerticesOp | tile.CopyOp):
+        elif isinstance(op, Vertices | Copy):
             self._step(op)
-        elif isinstance(op, tile.InputOp):
+        elif isinstance(op, Input):
             self._begin(op.writes.string_value(), self.program.inputs[op.host_name.data])
-        elif isinstance(op, tile.OutputOp):
+        elif isinstance(op, Output):
             values = self.held[op.reads.string_value()].values
             self.outputs[op.host_name.data] = values.reshape(op.tensor.get_shape())
-        elif isinstance(op, tile.LoadOp):
+        elif isinstance(op, Load):
             self._begin(op.destination, self.remote[op.remote.string_value()])
-        elif isinstance(op, tile.StoreOp):
+        elif isinstance(op, Store):
             self.remote[op.remote.string_value()] = self.held[op.source].values
-        elif isinstance(op, tile.ReadOp):
+        elif isinstance(op, Read):
             return [bool(self.held[op.variable.string_value()].values.reshape(()))]
-        elif not isinstance(op, tile.SyncOp):
+        elif not isinstance(op, Sync):
             raise InputError(f"{op.name} at {place(op)}: not an operation of tile")
         return []
 
-    def _step(self, op: tile.VerticesOp | tile.CopyOp) -> None:
+    def _step(self, op: Vertices | Copy) -> None:
         read = tuple(self.held[name] for name in op.sources)
         names = op.destinations
         likes = [self.held[name] for name in names]
-        if isinstance(op, tile.VerticesOp):
+        if isinstance(op, Vertices):
             structure = op.structure()
             made = [_computed(structure, read, like, i) for i, like in enumerate(likes)]
         else:

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .failures import NeverFired, RuleFailed, RuleWrong
-    from .rule_check import check_rule, check_rules, lowering_passes, rules_of
+    from .rule_check import check_rule, check_rule_on, check_rules, lowering_passes, rules_of
     from .settings import PROPERTIES, RuleReport
 
 _HOME = {
     "PROPERTIES": "settings",
     "RuleReport": "settings",
     "check_rule": "rule_check",
+    "check_rule_on": "rule_check",
     "check_rules": "rule_check",
     "lowering_passes": "rule_check",
     "rules_of": "rule_check",
@@ -41,6 +42,7 @@ __all__ = [
     "RuleReport",
     "RuleWrong",
     "check_rule",
+    "check_rule_on",
     "check_rules",
     "lowering_passes",
     "rules_of",

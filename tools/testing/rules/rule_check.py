@@ -16,10 +16,12 @@ from time import monotonic
 from typing import Unpack
 
 from ....backends.reference.run import has_meaning
+from ....dialects.onnx_level import ONNX_LEVEL
 from ....ir.pass_manager import load_pass
 from ....ir.rules import PythonRule, RuleSet, RulesPass, bind_python_rules
 from ....ir.rules.bound_rule import BoundRule
 from ....ir.rules.load import load_rules
+from ....ir.support.deferred import deferred
 from ....ir.support.errors import InputError
 from ....ir.support.garbage import heap_frozen
 from ....ir.upstream import ModulePass, VerifyException
@@ -37,6 +39,10 @@ from ..search.shrink import Shrunk, smallest
 from .failures import NeverFired, RuleFailed, RuleWrong
 from .judge import RuleJudge
 from .settings import Property, RuleOptions, RuleReport, RuleSettings
+
+with deferred(__name__):
+    # It imports onnx, which the test extra brings.
+    from .onnx_check import OnnxCheck
 
 EXAMPLES = 60
 """Programs for each property of a rule, if neither examples nor seconds is set."""
@@ -122,7 +128,37 @@ def check_rule(tested: BoundRule | PythonRule, **options: Unpack[RuleOptions]) -
         tested: a rule of a set, or a function decorated with @rewrite.
         options: the fields of RuleSettings.
     """
-    settings = RuleSettings(**options)
+    begin = monotonic()
+    check = _check_of(tested, RuleSettings(**options), begin)
+    if check.settings.replay is not None:
+        check.replay(check.settings.replay)
+        return check.report
+    try:
+        with heap_frozen():
+            for each in check.settings.properties:
+                check.run(each)
+    finally:
+        check.report.seconds += monotonic() - begin
+    return check.report
+
+
+def check_rule_on(
+    tested: BoundRule | PythonRule, program: Program, **options: Unpack[RuleOptions]
+) -> bool:
+    """Test one rule on one program. Returns whether the rule matches it and it could be run.
+
+    Raises RuleWrong and RuleFailed, as check_rule does, with a smaller program.
+
+    Args:
+        options: the fields of RuleSettings.
+    """
+    check = _check_of(tested, RuleSettings(**options), monotonic())
+    if all(check.judge.fit(op, program) is None for op in program.module.walk()):
+        return False
+    return check.look(program, must=True)
+
+
+def _check_of(tested: BoundRule | PythonRule, settings: RuleSettings, begin: float) -> _Check:
     operators = settings.operators or default_operators()
     if isinstance(tested, PythonRule):
         rules = bind_python_rules([tested], operators.instances.vocabulary)
@@ -130,21 +166,35 @@ def check_rule(tested: BoundRule | PythonRule, **options: Unpack[RuleOptions]) -
     else:
         rule = tested
         rules = settings.rules or RuleSet((rule,), operators.instances.vocabulary)
-    begin = monotonic()
     end = float("inf") if settings.seconds is None else begin + settings.seconds
     report = settings.report or RuleReport()
+    if is_about_onnx(rule):
+        return _checked_on_models(rule, rules, settings, report, end)
     judge = RuleJudge(rule, rules, settings.limit, report, tuple(settings.lowered_by))
-    check = _Check(settings, operators, judge, end)
+    return _Check(settings, operators, judge, end)
+
+
+def is_about_onnx(rule: BoundRule) -> bool:
+    """Whether a rule replaces operations of ONNX."""
+    return all(cls.name.partition(".")[0] == ONNX_LEVEL.name for cls in rule.roots)
+
+
+def _checked_on_models(
+    rule: BoundRule, rules: RuleSet, settings: RuleSettings, report: RuleReport, end: float
+) -> RuleReport:
+    """Test a rule about operations of ONNX on models of ONNX. Raises the errors of check_rule."""
+    begin = monotonic()
+    check = OnnxCheck(rule, rules, settings, report, end)
     if settings.replay is not None:
         check.replay(settings.replay)
-        return judge.report
+        return report
     try:
         with heap_frozen():
             for each in settings.properties:
-                check.run(each)
+                check.run(each, settings.count(EXAMPLES))
     finally:
-        judge.report.seconds += monotonic() - begin
-    return judge.report
+        report.seconds += monotonic() - begin
+    return report
 
 
 @dataclass
@@ -182,7 +232,7 @@ class _Check:
             if judged >= count or found >= TRIES * count or monotonic() > self.end:
                 break
             found += 1
-            judged += self._look(program, must)
+            judged += self.look(program, must)
         if what == "keeps_the_meaning" and not found:
             raise NeverFired(
                 f"rule {self.rule.source} has never fired: it matches none of the programs made "
@@ -201,7 +251,7 @@ class _Check:
             self.report.misses[name] += 1
             yield program, False
 
-    def _look(self, program: Program, must: bool) -> bool:
+    def look(self, program: Program, must: bool) -> bool:
         """Judge one program. Returns whether it could be run."""
         try:
             wrong = self.judge.wrong(program, must)

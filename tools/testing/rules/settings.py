@@ -26,9 +26,11 @@ class RuleReport(Report):
 
     Attributes:
         misses: number of near-miss programs, by the change that makes them miss.
+        spared: number of programs that need not run, because the rule is proved.
     """
 
     misses: Counter[str] = field(default_factory=Counter[str])
+    spared: int = 0
 
 
 class RuleOptions(BudgetOptions, total=False):

@@ -139,7 +139,8 @@ def passes_after(tested: type[ModulePass], levels: int | None = None) -> list[st
 
     These are the rest of its own part of the pipeline and this many further parts, or all if None.
     TARGET stands for a machine. For a pass of nn, decompose is the first of them. A pass that is
-    not in the default pipeline counts as running before the part of the level that it needs.
+    not in the default pipeline counts as running before the part of nn, if it needs nn, and
+    otherwise behind the part that ends at the level that it needs.
     Returns nothing for a pass that accepts every level, or for a user's pass.
     """
     name, declared = tested.name, declared_levels(tested)
@@ -154,7 +155,8 @@ def passes_after(tested: type[ModulePass], levels: int | None = None) -> list[st
         return [*later, *(each for level in OWN_LEVELS[:levels] for each in DOWN[level])]
     own = [each.partition("{")[0] for each in DOWN[stage]]
     first = DOWN[stage][:1] if stage == NN and name in own else ()
-    later = [*first, *DOWN[stage][own.index(name) + 1 if name in own else 0 :]]
+    begin = own.index(name) + 1 if name in own else 0 if stage == NN else len(own)
+    later = [*first, *DOWN[stage][begin:]]
     for level in OWN_LEVELS[OWN_LEVELS.index(stage) + 1 :][:levels]:
         later += DOWN[level]
     return later

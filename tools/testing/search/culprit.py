@@ -15,9 +15,10 @@ from ....backends.codelets.numerics import kind_of, run_vertices
 from ....backends.evaluate.blocks import Blocks, copy_blocks, read_blocks, write_blocks
 from ....backends.evaluate.partition import stacked_blocks
 from ....backends.op_check import mismatch, moved_tensor, worst_of_vertices
-from ....dialects import partition, tile
+from ....dialects import partition
 from ....dialects.abele import LayoutAttr, Plan, PlanAttr
 from ....dialects.levels import NN
+from ....dialects.steps import Copy, Vertices
 from ....dialects.structured import Structure
 from ....ir.geometry.layout import Layout, raw_layout
 from ....ir.geometry.space import Space
@@ -65,9 +66,9 @@ def _fault_of(step: ExecutedOp | Tensor) -> Fault:
         if fault:
             return fault
     op = step.op
-    if isinstance(op, tile.VerticesOp | partition.ComputeOp):
+    if isinstance(op, Vertices | partition.ComputeOp):
         return _compute_fault(op.structure(), op.plan.data, step)
-    if isinstance(op, tile.CopyOp):
+    if isinstance(op, Copy):
         return _copy_fault(op.spaces, step)
     moves = None if op.moves is None else [each.data for each in op.moves]
     return _copy_fault(moves, step)

@@ -167,6 +167,21 @@ class RelationFailed(AtFault):
     what = "relation"
 
 
+class ToolFailed(AssertionError):
+    """Raised if a tool of ONNX models fails on a model. The message shows the reduced model.
+
+    Attributes:
+        kind: the kind of the failure, such as "crash" or "value".
+        folder: where it is saved, with a script that shows it without abele.
+    """
+
+    def __init__(self, kind: str, text: str, folder: Path) -> None:
+        self.kind = kind
+        self.folder = folder
+        script = f"shown without abele by: python {folder / 'reproduce.py'}"
+        super().__init__(f"{text}\n\nsaved in {folder}\n{script}")
+
+
 class Untested(AssertionError):
     """Raised if passes changed hardly any program, so that the check shows nothing about them.
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from ....dialects.home import ADDRESS
 from ....dialects.levels import LEVELS, NN, TILE
-from ....dialects.tile import SuperstepOp, VariableOp
+from ....dialects.steps import Superstep
+from ....dialects.tile import VariableOp
 from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp, VerifyException
 from ....passes.convert_nn_to_partition import ConvertNnToPartition
@@ -91,7 +92,7 @@ def passes_to_the_machine(program: Program) -> tuple[str, ...]:
 def _steps_done(module: ModuleOp) -> int:
     """The number of passes from tile to exchange that have run already."""
     ops = tuple(module.walk())
-    if any(isinstance(op, SuperstepOp) for op in ops):
+    if any(isinstance(op, Superstep) for op in ops):
         return 3
     variables = [op for op in ops if isinstance(op, VariableOp)]
     if variables and all(ADDRESS in op.attributes for op in variables):

@@ -33,10 +33,9 @@ from ....passes.planner.storing_once import Asked, store_once
 from ....passes.plans.fused import FusedGroups, operator_name
 from ....passes.plans.sparse_prices import SparsePrice, read_sparse_prices
 from ...driver.block_buckets import bucket_blocks
-from ...driver.compile_anew import read_model, with_chosen
+from ...driver.compile_anew import read_model, tailored, with_chosen
 from ...driver.pipelines import make_parts
 from ...driver.program import ReadProgram
-from ...driver.pruning import with_sparse_products
 from ...driver.request import Request
 from ...driver.tensor_sizes import refuse_tensors_larger_than
 from ...driver.training import make_train
@@ -218,7 +217,7 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
         extensions.pipeline(passes, machine.spelling()), request.constraints
     )
     bucket_blocks(program, context, machine.spelling())
-    pipeline = with_sparse_products(pipeline, program, machine.spelling())
+    pipeline = tailored(pipeline, request, program, machine)
     if request.train is not None:
         on_step("train")
         make_train(request.train, program, pipeline, context)

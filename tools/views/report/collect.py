@@ -19,10 +19,11 @@ from ....backends.target import Target
 from ....dialects.exchange import VariableOp
 from ....dialects.levels import LEVELS, OWN_LEVELS
 from ....dialects.scalar_functions import DRAWN, STOCHASTIC
-from ....dialects.tile import VerticesOp
+from ....dialects.steps import Vertices
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
 from ....passes.pipelines import stages as stages_of
+from ....passes.plans.sparse_prices import read_sparse_prices
 from ...driver.dump.nodes import without_folders
 from ...driver.executable import MACHINE, Executable
 from ...driver.shown_text import shown
@@ -54,6 +55,7 @@ from .operations import (
     operation_table,
     plan_table,
     planned_operators,
+    sparse_table,
 )
 from .schema import SCHEMA
 from .tree import tree_table
@@ -124,6 +126,7 @@ def collect(
         "links": _link_table(steps, nodes, placed),
         "plans": plan_table(planned),
         "alternatives": alternative_table(planned),
+        "sparse_products": sparse_table(read_sparse_prices(module)),
     }
     highest = list(modules[exe.levels[0]].walk())
     tables["operations"] = operation_table(
@@ -238,14 +241,14 @@ def _link_table(
     )
 
 
-def _dearest_vertices(steps: tuple[StepCharge, ...], nodes: Nodes) -> dict[int, VerticesOp]:
+def _dearest_vertices(steps: tuple[StepCharge, ...], nodes: Nodes) -> dict[int, Vertices]:
     """The vertex set with the longest compute of each operation."""
-    found: dict[int, tuple[int, VerticesOp]] = {}
+    found: dict[int, tuple[int, Vertices]] = {}
     for step in steps:
         for each in step.operations:
             number = nodes.operation(each.op)
             cycles = int(each.charge.compute.max(initial=0))
-            if isinstance(each.op, VerticesOp) and cycles >= found.get(number, (0, None))[0]:
+            if isinstance(each.op, Vertices) and cycles >= found.get(number, (0, None))[0]:
                 found[number] = cycles, each.op
     return {number: op for number, (_, op) in found.items()}
 
@@ -299,7 +302,7 @@ def provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
 
 def _rounding_by(function: str, module: ModuleOp) -> int:
     """How many vertex sets round their results by a function."""
-    bodies = [op.body.data for op in module.walk() if isinstance(op, VerticesOp)]
+    bodies = [op.body.data for op in module.walk() if isinstance(op, Vertices)]
     return sum(function in (b.function, *(stage.function for stage in b.then)) for b in bodies)
 
 

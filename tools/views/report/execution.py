@@ -15,7 +15,7 @@ from ....backends.graph.parts import vertex_count
 from ....backends.prices.step_charges import Charged, StepCharge
 from ....backends.target import Target
 from ....backends.timeline import Skipped, timeline
-from ....dialects.tile import VerticesOp
+from ....dialects.steps import Vertices
 from ....dialects.variable import Variable
 from ....ir.geometry.tiles import Tiles
 from ....ir.provenance import line_of
@@ -129,7 +129,7 @@ def _parts(
     for index, step in enumerate(steps):
         for each in step.operations:
             tiles = _tiles_of(each.op, variables)
-            vertices = each.op if isinstance(each.op, VerticesOp) else None
+            vertices = each.op if isinstance(each.op, Vertices) else None
             yield {
                 "part": number,
                 "operation": nodes.operation(each.op),
@@ -167,7 +167,7 @@ def place_of(tiles: Tiles) -> dict[str, int]:
 
 def _tiles_of(op: Charged, variables: Mapping[str, Variable]) -> Tiles:
     """The tiles that an operation writes to."""
-    if isinstance(op, VerticesOp):
+    if isinstance(op, Vertices):
         return op.plan.data.tiles
     return variables[op.destination].placed.tiles
 

@@ -12,7 +12,8 @@ from ....backends.prices.price_operations import Priced
 from ....backends.target import Target
 from ....dialects.levels import EXCHANGE, LEVEL_DIALECTS, NN, PARTITION, level_named
 from ....dialects.partition import ComputeOp, RelayoutOp
-from ....dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ....dialects.steps import Copy, Superstep, Vertices
+from ....ir.support.by_class import entry_for
 from ....ir.upstream import ModuleOp
 from ....ir.xdsl.walk import operations
 from ...driver.extensions.added_level import ADDED
@@ -28,9 +29,9 @@ Row = dict[str, Any]
 
 KINDS: Mapping[type[Operation], str] = {
     ComputeOp: "compute",
-    VerticesOp: "compute",
+    Vertices: "compute",
     RelayoutOp: "copy",
-    CopyOp: "copy",
+    Copy: "copy",
 }
 """The kind of each class of operation in the table of parts."""
 
@@ -129,7 +130,7 @@ def _of_parts(module: ModuleOp, rows: list[Row], column: str) -> dict[Operation,
     """
     ops: dict[tuple[str, str], list[Operation]] = {}
     for op in module.walk():
-        kind = KINDS.get(type(op))
+        kind = entry_for(KINDS, type(op))
         if kind is not None:
             text = shown(op.destination) if isinstance(op, Priced) else origin_text(op)
             ops.setdefault((kind, text), []).append(op)
@@ -163,7 +164,7 @@ def _sum(rows: list[Row]) -> Costs:
 
 
 def _of_supersteps(module: ModuleOp, rows: list[Row]) -> dict[Operation, Costs]:
-    steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
+    steps = [op for op in module.walk() if isinstance(op, Superstep)]
     return {
         op: {name: row[column] for name, column in OF_SUPERSTEPS.items()}
         | {"exchange_bytes": row["times"] * row["exchange_bytes"]}

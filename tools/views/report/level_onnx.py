@@ -28,7 +28,8 @@ from ....dialects.blob_attr import BlobAttr
 from ....dialects.levels import EXCHANGE
 from ....dialects.partition import ComputeOp
 from ....dialects.settable import listed_names
-from ....dialects.tile import ComputeSetOp, SuperstepOp, SyncOp, VerticesOp
+from ....dialects.steps import Superstep, Sync, Vertices
+from ....dialects.tile import ComputeSetOp
 from ....dialects.variable import Variable
 from ....ir.upstream import ModuleOp
 from ....ir.well_known import ENTRY
@@ -245,10 +246,10 @@ class _Level:
 
     def _block(self, block: Block, scope: _Scope) -> None:
         for op in block.ops:
-            flat = isinstance(op, ComputeSetOp | SuperstepOp) and self.level != EXCHANGE.name
+            flat = isinstance(op, ComputeSetOp | Superstep) and self.level != EXCHANGE.name
             if flat:
                 self._block(op.regions[0].block, scope)
-            elif isinstance(op, SuperstepOp):
+            elif isinstance(op, Superstep):
                 name = op.sym_name.data
                 inner = self._function(SUPERSTEPS, shown(name), op.body.block)
                 self._call(op, scope, SUPERSTEPS, shown(name), inner)
@@ -256,7 +257,7 @@ class _Level:
                 name = op.callee.string_value()
                 inner = self._function(FUNCTIONS, shown(name), self.callees[name].body.block)
                 self._call(op, scope, FUNCTIONS, shown(name), inner)
-            elif not isinstance(op, SyncOp) and not op.has_trait(IsTerminator):
+            elif not isinstance(op, Sync) and not op.has_trait(IsTerminator):
                 self._operation(op, scope)
 
     def _call(self, op: Operation, scope: _Scope, domain: str, name: str, inner: _Scope) -> None:
@@ -267,8 +268,8 @@ class _Level:
         costs = dict(self.costs.get(op, {}))
         if isinstance(op, CallOp) and inner.sums:
             costs |= {"cycles_of_all_calls": inner.sums.get("cycles", 0)}
-        if isinstance(op, SuperstepOp):
-            costs |= {"sync": cast(SyncOp, op.body.block.first_op).zone.data}
+        if isinstance(op, Superstep):
+            costs |= {"sync": cast(Sync, op.body.block.first_op).zone.data}
         self._add(
             scope,
             domain,
@@ -307,9 +308,9 @@ class _Level:
         attributes += [helper.make_attribute(name, graph) for name, _, graph in made]
         inputs = [*operands, *dict.fromkeys([*reads, *taken.values()])]
         dialect, _, name = op.name.partition(".")
-        if isinstance(op, ComputeOp | VerticesOp):
+        if isinstance(op, ComputeOp | Vertices):
             # Both have a body and a plan.
-            name = codelet_name(cast(VerticesOp, op))
+            name = codelet_name(cast(Vertices, op))
         self._add(scope, f"abele.{dialect}", name, inputs, outputs, attributes, self._metadata(op))
 
     def _add(
@@ -350,7 +351,7 @@ class _Level:
             # Netron shows these beside the inputs.
             found["input_names"] = f"[{', '.join(map(repr, names))}]"
         step = op.parent_op()
-        if isinstance(step, SuperstepOp):
+        if isinstance(step, Superstep):
             found["superstep"] = shown(step.sym_name.data)
         return found
 

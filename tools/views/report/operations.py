@@ -12,12 +12,13 @@ from xdsl.ir import Operation
 
 from ....backends.target import Target
 from ....dialects.abele import PlanAttr
-from ....dialects.tile import VerticesOp
+from ....dialects.steps import Vertices
 from ....ir.provenance import origin
 from ....passes.planner.choice import Choice
 from ....passes.planner.constrained import plan_program
 from ....passes.planner.serial import plans
 from ....passes.plans.fused import FusedGroups, operator_name
+from ....passes.plans.sparse_prices import SparsePrice
 from ...driver.keep_plans import KeptPlans
 from ...driver.shown_text import shown
 from ..planning.figures import OperatorPlan, figures, macs, split_text
@@ -67,6 +68,23 @@ def plan_table(planned: Sequence[Planned]) -> Table:
     return rows_table("plans", map(_plan_row, planned))
 
 
+def sparse_table(prices: Sequence[SparsePrice]) -> Table:
+    """The products that were looked at for zeros."""
+    names = "node", "matrix", "block", "held", "verdict"
+    return rows_table(
+        "sparse_products",
+        (
+            {name: getattr(each, name) for name in names}
+            | {"node": shown(each.node), "dense": _known(each.dense), "sparse": _known(each.sparse)}
+            for each in prices
+        ),
+    )
+
+
+def _known(cycles: float) -> float:
+    return cycles if np.isfinite(cycles) else np.nan
+
+
 def _plan_row(each: Planned) -> dict[str, Any]:
     own, other = each.figures, each.figures.runner_up
     row: dict[str, Any] = {
@@ -95,7 +113,7 @@ def operation_table(
     supersteps: Table,
     variables: Table,
     planned: Sequence[Planned],
-    vertex_plans: Mapping[int, VerticesOp],
+    vertex_plans: Mapping[int, Vertices],
     kinds: Mapping[int, str],
     made: Mapping[int, Mapping[str, str]],
 ) -> Table:
@@ -175,7 +193,7 @@ def alternative_table(planned: Sequence[Planned]) -> Table:
     return rows_table("alternatives", rows)
 
 
-def _chosen(best: Planned | None, vertices: VerticesOp | None, cycles: float) -> dict[str, Any]:
+def _chosen(best: Planned | None, vertices: Vertices | None, cycles: float) -> dict[str, Any]:
     """The columns about the plan of an operation."""
     row: dict[str, Any] = {
         "utilisation": np.nan,

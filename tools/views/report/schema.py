@@ -126,6 +126,17 @@ SCHEMA: tuple[TableSchema, ...] = (
         ("pareto", "bool", "Whether no other plan here has both fewer cycles and fewer bytes."),
     ),
     _table(
+        "sparse_products",
+        "A product with a known matrix, priced with its zeros and without, as abele plan shows it.",
+        ("node", "text", "The name of the product."),
+        ("matrix", "text", "The sizes of the matrix, rows by columns."),
+        ("block", "text", "The blocks of the cheapest sparse product; empty if none was priced."),
+        ("held", "float", "The share of these blocks that are not 0; of elements, without blocks."),
+        ("dense", "float", "Cycles with zeros, alone; null if they were not asked for."),
+        ("sparse", "float", "Cycles of the cheapest sparse product; null if none was priced."),
+        ("verdict", "text", "Whether zeros are left out, and why not."),
+    ),
+    _table(
         "parts",
         "One copy or compute set of the program.",
         ("part", "int", "The number of the part, in the order of the program's text."),

@@ -17,7 +17,7 @@ from ....backends.functions import callee_of, functions_of
 from ....backends.prices.step_charges import StepCharge
 from ....backends.target import Target
 from ....dialects import control
-from ....dialects.tile import CopyOp, SuperstepOp
+from ....dialects.steps import Copy, Superstep
 from ....ir.upstream import ModuleOp
 from ....ir.well_known import ENTRY
 from ...driver.shown_text import shown
@@ -60,7 +60,7 @@ class _Walk:
     functions: Mapping[str, func.FuncOp]
     executions: Executions
     steps: Sequence[StepCharge]
-    numbers: Mapping[SuperstepOp, int]
+    numbers: Mapping[Superstep, int]
     nodes: Nodes
     rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     shown: set[str] = field(default_factory=set[str])
@@ -96,7 +96,7 @@ class _Walk:
 
     def _operation(self, parent: int, op: Operation, calling: tuple[str, ...], times: int) -> None:
         match op:
-            case SuperstepOp():
+            case Superstep():
                 self._superstep(parent, op, times)
                 return
             case control.RepeatOp():
@@ -129,12 +129,12 @@ class _Walk:
             self.block(node, callee.body.block, inside, times)
         return node
 
-    def _critical(self, op: SuperstepOp, times: int) -> int:
+    def _critical(self, op: Superstep, times: int) -> int:
         """The cycles of the critical path in so many executions of a superstep."""
         price = self.steps[self.numbers[op]].price
         return price.critical.total * min(times, MOST_TIMES) // max(price.times, 1)
 
-    def _superstep(self, parent: int, op: SuperstepOp, times: int) -> None:
+    def _superstep(self, parent: int, op: Superstep, times: int) -> None:
         number = self.numbers[op]
         step = self.steps[number]
         node = self.add(parent, "superstep", op.sym_name.data, times, None)
@@ -142,7 +142,7 @@ class _Walk:
         left = self._critical(op, times)
         share = self.rows[node]["times"] / max(step.price.times, 1)
         for each in step.operations:
-            kind = "copy" if isinstance(each.op, CopyOp) else "compute"
+            kind = "copy" if isinstance(each.op, Copy) else "compute"
             part = self.add(node, "part", f"{kind} {origin_text(each.op)}", times, each.op)
             self.rows[part]["superstep"] = number
             own = round((each.critical_compute + each.critical_exchange) * share)

@@ -13,7 +13,7 @@ from ....backends.graph.parts import vertex_count
 from ....backends.prices.step_charges import StepCharge
 from ....backends.target import Target
 from ....dialects.abele import Plan
-from ....dialects.tile import VerticesOp
+from ....dialects.steps import Vertices
 from ....dialects.variable import Variable
 from ....ir.geometry.grid import Cut
 from ....ir.geometry.layout import placement_order
@@ -44,7 +44,7 @@ def vertex_tables(
     left_out = 0
     parts = (each.op for step in steps for each in step.operations)
     for part, op in enumerate(parts):
-        if not isinstance(op, VerticesOp):
+        if not isinstance(op, Vertices):
             continue
         count = vertex_count(op.space.data, op.plan.data)
         if count > MOST_VERTICES:

@@ -7,7 +7,7 @@ view("operations", "Operations", host => {
   filter.setAttribute("aria-label", "Filter operations");
   const groups = make("div", { className: "tabs" });
   const total = make("span", { className: "note", id: "filtered" });
-  host.append(make("div", { className: "tools" }, filter, groups, total, make("span", { className: "note push", textContent: "click a row for its details" })), ...lacks("plans"));
+  host.append(make("div", { className: "tools" }, filter, groups, total, make("span", { className: "note push", textContent: "click a row for its details" })), ...lacks("plans"), ...sparseProducts());
   const most = highest(OPS, op => op.cycles, 1);
   const every = [
     { name: "name", label: "operation", width: "minmax(330px, 2.4fr)", value: row => row.name, text: row => "    ".repeat(row.depth || 0) + (row.group ? `${openHeads.has(row.key) ? "▾" : "▸"} ${row.name}  (${row.size})` : row.name) },
@@ -60,6 +60,13 @@ view("operations", "Operations", host => {
   filter.addEventListener("input", () => { wanted = filter.value; table.arrange(); });
   VIEWS.find(each => each.name === "operations").update = () => table.arrange();
 });
+/** Products with a known matrix: what they take with their zeros and without. */
+function sparseProducts() {
+  const cycles = (name, value) => value === null ? "" : `${name} ${digits(value)}, `;
+  const shown = listOf("Products with a known matrix, cycles of each alone", rowsOf(T.sparse_products).map(row =>
+    [`${row.node}  ${row.matrix}${row.block && ` in blocks of ${row.block}`}, ${percent(row.held)} not 0`, `${cycles("dense", row.dense)}${cycles("sparse", row.sparse)}zeros ${row.verdict}`]));
+  return shown.length ? [make("div", { className: "sparse" }, ...shown)] : [];
+}
 const layersOf = ops => [...Map.groupBy(ops, op => op.layer)].map(([layer, own]) => groupOf(`layer ${layer}`, layer, own));
 const linesOf = ops => [...Map.groupBy(ops, op => op.line)].map(([line, own]) => line ? groupOf(`line ${line}`, data.sources[line] || line, own) : own).flat();
 /** Blocks that repeat, each in one row; other layers as they are, and alone if they have one operation. */

@@ -20,6 +20,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from abele.dialects import exchange, nn, partition, tile
 from abele.dialects.abele import BodyAttr
 from abele.dialects.levels import EXCHANGE, NN
+from abele.dialects.steps import Copy, Vertices
 from abele.dialects.structured import Body
 from abele.dialects.variable import references
 from abele.ir.errors import DoesNotFit, InputError
@@ -192,20 +193,20 @@ def forget_transposition(module: ModuleOp) -> None:
 
 
 def drop_copy(module: ModuleOp) -> None:
-    copy = first(module, tile.CopyOp, "the_c/in0")
+    copy = first(module, Copy, "the_c/in0")
     copy.detach()
     copy.erase()
 
 
 def swap_copied(module: ModuleOp) -> None:
-    copy = first(module, tile.CopyOp, "the_j")
+    copy = first(module, Copy, "the_j")
     copy.properties["reads"] = references(copy.sources[::-1])
 
 
 def forget_superstep(module: ModuleOp) -> None:
     """Let a copy share the superstep of the vertices that make what it reads."""
     ops = [op for op in module.walk() if "superstep" in op.attributes]
-    copy = first(module, tile.CopyOp, "the_t")
+    copy = first(module, Copy, "the_t")
     row = ops.index(copy)
     copy.attributes["superstep"] = ops[row - 1].attributes["superstep"]
 
@@ -217,7 +218,7 @@ def share_address(module: ModuleOp) -> None:
 
 
 def swap_read(module: ModuleOp) -> None:
-    compute = first(module, tile.VerticesOp, "c")
+    compute = first(module, Vertices, "c")
     compute.properties["reads"] = references(compute.sources[::-1])
 
 
@@ -324,7 +325,7 @@ BUGS: dict[str, Bug] = {
         lambda: damaged("allocate", share_address),
         "allocate",
         "fault",
-        ("tile.copy", "the_j"),
+        ("exchange.move", "the_j"),
         variable="the_c",
     ),
     "operands of a vertex set swapped": Bug(
@@ -332,7 +333,7 @@ BUGS: dict[str, Bug] = {
         lambda: damaged("convert-tile-to-exchange", swap_read),
         "convert-tile-to-exchange",
         "value",
-        ("tile.vertices", "c"),
+        ("exchange.compute", "c"),
         variable="c",
     ),
     "wrong address": Bug(
@@ -340,7 +341,7 @@ BUGS: dict[str, Bug] = {
         lambda: damaged("convert-tile-to-exchange", wrong_address),
         "convert-tile-to-exchange",
         "fault",
-        ("tile.copy", "the_j"),
+        ("exchange.move", "the_j"),
         variable="the_c",
     ),
 }
@@ -563,7 +564,7 @@ def test_a_program_on_two_levels_is_not_run_until_a_later_pass():
 
 
 def swap_moved(module: ModuleOp) -> None:
-    move = first(module, tile.CopyOp, "the_j")
+    move = first(module, Copy, "the_j")
     move.properties["reads"] = references(move.sources[::-1])
 
 

@@ -47,7 +47,7 @@ DECIDING = [
     ("values", {"x": 1.5}, "values"),
     ("batch", 2, "batch"),
     ("keep", {"x": "y"}, "keep"),
-    ("passes", "decompose,nn", "passes"),
+    ("passes", "decompose,nn", "passes, tailored"),
     ("precision", "float16", "passes"),
     ("rounding", "stochastic", "passes"),
     ("sparsity", "zeros", "passes, sparsity"),
@@ -105,6 +105,14 @@ def test_a_pipeline_is_one_of_the_passes(folder: Path, field: str):
     assert {name for name in before if before[name] != after[name]} == {"passes"}
 
 
+def test_whether_a_compile_adds_passes_to_a_pipeline_is_a_part(folder: Path):
+    """Without a pipeline, it always does."""
+    given = replace(PLAIN, passes="decompose,nn,partition,tile,exchange")
+    before, after = parts(given), parts(replace(given, tailored=True))
+    assert {name for name in before if before[name] != after[name]} == {"tailored"}
+    assert not changed(replace(PLAIN, tailored=True))
+
+
 @pytest.mark.parametrize(("field", "value", "parts"), DECIDING)
 def test_each_option_is_a_part(folder: Path, field: str, value: object, parts: str):
     Path("asked.json").write_text("{}")
@@ -125,7 +133,8 @@ def test_what_does_not_decide_a_program_is_no_part(folder: Path, field: str):
 
 def test_every_option_is_known_to_decide_a_program_or_not_to():
     deciding = {field for field, *_ in DECIDING}
-    assert OPTIONS.keys() == deciding | NOT_DECIDING.keys() | OF_PIPELINES.keys() | {"model"}
+    apart = OF_PIPELINES.keys() | {"model", "tailored"}
+    assert OPTIONS.keys() == deciding | NOT_DECIDING.keys() | apart
     assert not deciding & NOT_DECIDING.keys()
     assert TEXTS.keys() <= deciding
 

@@ -70,10 +70,8 @@ def test_a_token_behind_a_cache_is_that_of_onnxruntime(bits: int, element: int, 
 
 def test_64_tokens_of_packed_weights_are_those_of_onnxruntime():
     proto = MAKE["small"](MAKE["Sizes"](**SMALL, longest=80))
-    dims = {"sequence_length": 1, "past_sequence_length": CONTEXT, "total_sequence_length": CONTEXT}
-    decoder = Decoder.compiled(
-        proto, "tiny:4", prompt=1, context=CONTEXT, tokens=32, cache=False, dims=dims
-    )
+    decoder = Decoder.compiled(proto, "tiny:4", prompt=4, context=CONTEXT, tokens=32, cache=False)
+    assert decoder.prompt == 4
     found = [*decoder.generate(PROMPT, TOKENS)]
     assert len(set(found)) > 5
     ids = np.array([[*PROMPT, *found]])

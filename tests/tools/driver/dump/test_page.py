@@ -267,7 +267,7 @@ def test_the_card_of_an_operation_says_what_it_costs(browser, page):
     vertices = next(
         each
         for each in browser.find_elements(By.CSS_SELECTOR, ".cell .code")
-        if "tile.vertices" in each.text
+        if "exchange.compute" in each.text
     )
     vertices.click()
     until_said(browser, "#card .cost", "result: ")

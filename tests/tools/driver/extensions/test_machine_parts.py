@@ -72,7 +72,7 @@ def test_a_target_may_name_parts_of_a_users_file(parts: Path):
 def test_what_is_removed_is_unknown(parts: Path):
     uninstall(str(parts.resolve()))
     assert "torus" not in FABRICS
-    with pytest.raises(InputError, match="'torus'; need one of crossbar, mesh, or --load"):
+    with pytest.raises(InputError, match="'torus'; need one of crossbar, ipu21, mesh, or --load"):
         resolve_target("mk2,exchange.fabric=torus")
     with pytest.raises(InputError, match="'array'; need one of amp, slic, mac, outer"):
         resolve_target("mk2,units=array")

@@ -14,6 +14,7 @@ from abele.backends.reference import run_reference
 from abele.dialects import nn
 from abele.ir.context import AbeleContext
 from abele.ir.errors import InputError
+from abele.tools.driver.compile import compile_model
 from abele.tools.importers import import_onnx
 from abele.tools.testing.onnx_graphs.runtimes import by_onnxruntime
 
@@ -140,3 +141,48 @@ def test_heads_that_cannot_share_keys_are_refused():
             attribute.i = 3
     with pytest.raises(InputError, match="num_heads 4, kv_num_heads 3; need a multiple"):
         import_onnx(proto, AbeleContext())
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("before", "count"), [(0, 1), (0, 5), (2, 3), (5, 3), (7, 1)])
+def test_a_run_may_choose_how_many_tokens_follow_a_cache(
+    before: int, count: int, known: bool, packed: bool
+):
+    """The rows of tokens that do not exist are not written, also at the end of the cache. Nor have
+    they angles: there are as many as positions."""
+    old, most = 8, 5
+    options: dict[str, Any] = {**ROTARY, "packed": packed, "known": ("total",) if known else ()}
+    length = before + count
+    proto, inputs = model(count, [length], old, total=old if known else length, **options)
+    tables = {name: inputs[name][:old] for name in ("cos", "sin")}
+    # onnxruntime takes the total for the number of keys.
+    exact, _ = model(count, [length], old, total=length, **options)
+    if known:
+        whole = numpy_helper.from_array(np.array(length, np.int32), "total")
+        exact.graph.initializer[0].CopyFrom(whole)
+    for each in proto.graph.input:
+        shape = each.type.tensor_type.shape
+        if each.name in ("q", "k", "v"):
+            shape.dim[1].dim_param = "new"
+        elif each.name in tables:
+            shape.dim[0].dim_value = old
+    exe = compile_model(proto, "tiny:2", dims={"new": (1, most)}, cache=False)
+    found = exe.run({**inputs, **tables}, at="nn")
+    wanted = by_onnxruntime(exact, inputs)
+    np.testing.assert_allclose(found["y"], wanted["y"], atol=1e-5)
+    for name in ("key", "value"):
+        np.testing.assert_allclose(
+            found[name][:, :, :length], wanted[name][:, :, :length], atol=1e-5
+        )
+        past = inputs[f"past_{name[0]}"]
+        np.testing.assert_array_equal(found[name][:, :, length:], past[:, :, length:])
+
+
+def test_a_cache_that_grows_by_as_many_tokens_as_a_run_chooses_is_refused():
+    proto, _ = model(3, [9], 6)
+    for each in proto.graph.input:
+        if each.name in ("q", "k", "v"):
+            each.type.tensor_type.shape.dim[1].dim_param = "new"
+    with pytest.raises(InputError, match=r"the number of tokens behind a cache of 6 .*new"):
+        import_onnx(proto, AbeleContext(), dims={"new": (1, 3)})

@@ -5,6 +5,10 @@ Every padded result is overwritten in its padding, with NaN or with an index tha
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from runpy import run_path
+
 import numpy as np
 import onnx
 import pytest
@@ -25,8 +29,9 @@ from abele.tools.importers.building import Known
 from abele.tools.importers.errors import NotConstantError
 from abele.tools.importers.onnx import reader
 from abele.tools.importers.onnx.node import Importer, Node, Results
-from abele.tools.importers.onnx.ops_sized import SIZED
+from abele.tools.importers.onnx.ops_sized import SIZED, SIZED_OF_MICROSOFT
 from abele.tools.importers.padding import existing, mark
+from abele.tools.testing.onnx_graphs.runtimes import by_onnxruntime
 
 HEADER = '<ir_version: 10, opset_import: ["" : 20]> g (float[6, 3] d, bool[6] c, float[5] v) => '
 
@@ -206,8 +211,75 @@ def test_an_operator_does_not_read_padding(name: str):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, strict=True)
 
 
+TABLE = (
+    "t = Constant <value = uint8[5, 8] {" + ", ".join(map(str, range(40))) + "}> () "
+    "s = Constant <value = float[5, 1] {0.5, 1.0, 2.0, 4.0, 8.0}> () "
+)
+ANGLES = "ca = Constant <value = float[6, 2] {" + ", ".join(f"0.{i}" for i in range(12)) + "}> () "
+OF_MICROSOFT = {
+    "a curve": "q = com.microsoft.Gelu (p) y = com.microsoft.QuickGelu (q)",
+    "a curve of a sum": ROW + "q = com.microsoft.BiasGelu (p, r) y = com.microsoft.FastGelu (q, r)",
+    "a sum normalised": ROW + "y = com.microsoft.SkipLayerNormalization (p, p, r)",
+    "rows divided": ROW + "y = SimplifiedLayerNormalization (p, r)",
+    "packed rows": AXES + " i = NonZero (v) j = Squeeze (i, a) " + TABLE + "y = "
+    "com.microsoft.GatherBlockQuantized <block_size = 16, bits = 4, quantize_axis = 1> (t, j, s)",
+    "turned rows": AXES + " o = Constant <value_ints = [1]> () e = Constant <value_ints = [4]> () "
+    "q = Concat <axis = 1> (p, p) l = Slice (q, a, e, o) u = Unsqueeze (l, a) " + ANGLES + "w = "
+    "com.microsoft.RotaryEmbedding <num_heads = 1> (u, a, ca, ca) y = Squeeze (w, a)",
+}
+
+
+@pytest.mark.parametrize("name", OF_MICROSOFT)
+def test_an_operator_of_onnxruntime_does_not_read_padding(name: str):
+    proto = model(OF_MICROSOFT[name])
+    proto.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    module = import_onnx(proto, new_context())
+    for condition in CONDITIONS:
+        given = {"d": DATA, "c": condition, "v": VECTOR}
+        inputs = {each.name: given[each.name] for each in signature(module).inputs}
+        expected = by_onnxruntime(proto, given)["y"]
+        found = signature(module).trimmed(run_reference(module, inputs).outputs)["y"]
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5, strict=True)
+
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+
+
+def decoder(name: str) -> tuple[onnx.ModelProto, dict[str, int]]:
+    """A decoder with a cache of one size, and the sizes of its inputs but for the new tokens."""
+    if name == "genai":
+        make = run_path(str(EXAMPLES / "make_packed_decoder.py"))
+        whole = dict.fromkeys(("past_sequence_length", "total_sequence_length"), 8)
+        return make["small"](make["Sizes"](layers=1, longest=8)), {"batch_size": 1, **whole}
+    make = run_path(str(EXAMPLES / "make_decoders.py"))
+    sizes = {"batch_size": 1, "max_length": 8}
+    return make["MODELS"][name](make["Sizes"](layers=1, longest=8)), sizes
+
+
+@pytest.mark.parametrize(("before", "count"), [(0, 4), (3, 1), (6, 2)])
+@pytest.mark.parametrize("name", ["grouped", "packed", "scattered", "genai"])
+def test_a_decoder_does_not_read_padding(name: str, before: int, count: int):
+    """Tokens that do not exist change no score, and no row of a cache, also at its end."""
+    proto, sizes = decoder(name)
+    rng, total = np.random.default_rng(1), before + count
+    exact = import_onnx(proto, new_context(), dims={**sizes, "sequence_length": count})
+    given: dict[str, np.ndarray] = {}
+    for each in signature(exact).inputs:
+        given[each.name] = rng.normal(size=each.shape).astype(each.dtype)
+    given["input_ids"] = rng.integers(0, 97, (1, count))
+    given["attention_mask"] = (np.arange(8) < total).astype(np.int64)[None]
+    given["write_indices"], given["nonpad_kv_seqlen"] = np.array([before]), np.array([total])
+    given = {each.name: given[each.name] for each in signature(exact).inputs}
+    wanted = run_reference(exact, given).outputs
+    module = import_onnx(proto, new_context(), dims={**sizes, "sequence_length": (1, 4)})
+    padded = signature(module).padded(given)
+    outputs = run_reference(module, padded).outputs
+    found = signature(module).trimmed(outputs)
+    for key, array in wanted.items():
+        np.testing.assert_allclose(found[key], array, rtol=1e-4, atol=1e-5, strict=True)
+
+
 def test_every_operator_that_reads_padding_is_tried():
-    tried = {word for body in GRAPHS.values() for word in body.replace("(", " ").split()}
     similar = {
         "LRN",
         "ReduceL1",
@@ -219,8 +291,13 @@ def test_every_operator_that_reads_padding_is_tried():
     }
     # Unique refuses padding; the others have tests of their own.
     others = {"RMSNormalization", "Unique", "Scatter", "NonMaxSuppression", "If", "Loop"}
+    others |= {"Attention", "TensorScatter"}
+    bodies = (*GRAPHS.values(), *OF_MICROSOFT.values())
+    tried = {word for body in bodies for word in re.split(r"[ (.]", body)}
     missing = set(SIZED) - set(reader.ELEMENTWISE) - tried - similar - others
     assert not missing
+    of_decoders = {"MatMulNBits", "GroupQueryAttention", "SkipSimplifiedLayerNormalization"}
+    assert not set(SIZED_OF_MICROSOFT) - tried - of_decoders
 
 
 def test_what_cannot_keep_padding_from_its_result_names_the_inputs_that_decide_the_size():

@@ -56,3 +56,10 @@ def test_maxima_go_back_to_where_they_were(order: int):
         (found,) = computed(*one_node("MaxUnpool", values, indices, **window))
         assert np.count_nonzero(found) == np.count_nonzero(values)
         np.testing.assert_array_equal(found.ravel()[indices.ravel()], values.ravel())
+
+
+@pytest.mark.parametrize("shape", [(0, 0, 9), (0, 3, 2)])
+def test_no_maxima_go_back_to_an_image_without_elements(shape: tuple[int, ...]):
+    values, indices = np.zeros(shape, np.float32), np.zeros(shape, np.int64)
+    (found,) = computed(*one_node("MaxUnpool", values, indices, kernel_shape=[1]))
+    assert found.shape == shape

@@ -10,6 +10,7 @@ import pytest
 from abele.dialects import tile
 from abele.dialects.home import ADDRESS
 from abele.dialects.levels import TILE, TILE_DECISIONS
+from abele.dialects.steps import Superstep
 from abele.ir.errors import InputError
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.allocate import Allocate
@@ -36,7 +37,7 @@ def decided(module: ModuleOp) -> tuple[bool, float, bool]:
     variables = [op for op in module.walk() if isinstance(op, tile.VariableOp)]
     placed = sum(ADDRESS in op.attributes for op in variables) / len(variables)
     numbered = any(SUPERSTEP in op.attributes for op in module.walk())
-    return numbered, placed, any(isinstance(op, tile.SuperstepOp) for op in module.walk())
+    return numbered, placed, any(isinstance(op, Superstep) for op in module.walk())
 
 
 @pytest.mark.parametrize("number", range(3))

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from xdsl.dialects.builtin import StringAttr
 
-from abele.dialects import nn, tile
+from abele.dialects import nn
+from abele.dialects.steps import Superstep
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.fold_constants import FoldConstants
 from abele.passes.group_supersteps import GroupSupersteps
@@ -68,7 +69,7 @@ def test_a_mutant_that_compiles_to_the_same_machine_program_is_no_bug():
 
     def rename(ctx: Context, op: ModuleOp) -> None:
         planted.original.apply(ctx, op)
-        for number, step in enumerate(s for s in op.walk() if isinstance(s, tile.SuperstepOp)):
+        for number, step in enumerate(s for s in op.walk() if isinstance(s, Superstep)):
             step.properties["sym_name"] = StringAttr(f"another{number}")
 
     assert trial(planted, acting(planted, rename)).verdict == "same"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from abele.dialects import nn, partition
-from abele.dialects.tile import CopyOp, VerticesOp
+from abele.dialects.steps import Copy, Vertices
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.tools.testing import Miscompiled, check_pass, check_pipeline
 from abele.tools.testing.generators.build import build, default_operators
@@ -129,7 +129,7 @@ def test_a_program_that_reads_elements_nothing_writes_is_not_valid():
     assert valid(program)
     broken = program.clone()
     for op in tuple(broken.module.walk()):
-        if isinstance(op, VerticesOp | CopyOp):
+        if isinstance(op, Vertices | Copy):
             op.detach()
             op.erase()
     assert not valid(broken)

@@ -1,6 +1,9 @@
 """The tables of a report agree with each other, and with what the program itself says."""
 
+from dataclasses import replace
+
 import numpy as np
+import onnx
 import pytest
 from some_models import convolutions, model, node, random, relu
 
@@ -9,8 +12,11 @@ from abele.ir.text import print_module
 from abele.tools import Training
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import Executable
+from abele.tools.driver.request import Request
+from abele.tools.views.planning.plan import plan_model
 from abele.tools.views.report.collect import Report, collect
 from abele.tools.views.report.columns import length
+from abele.tools.views.report.folder import rows_of
 from abele.tools.views.report.schema import SCHEMA
 from abele.tools.views.report.warnings import warnings_of
 
@@ -31,6 +37,28 @@ def test_every_table_has_the_columns_of_the_schema(report: Report):
         columns = report.tables[schema.name]
         assert [*columns] == [c.name for c in schema.columns]
         assert len({len(values) for values in columns.values()}) == 1
+
+
+def test_a_report_has_the_prices_of_products_with_zeros_that_a_plan_shows(report: Report):
+    asked = Request(sparse(), "mk2:64", sparsity="8x8")
+    exe = compile_model(sparse(), "mk2:64", sparsity="8x8", cache=False)
+    rows = rows_of(collect(exe).tables["sparse_products"])
+    planned = plan_model(replace(asked, passes="nn", tailored=True)).plan.sparse
+    assert rows
+    for row, each in zip(rows, planned, strict=True):
+        wanted = each.to_dict() | {"verdict": each.verdict}
+        assert row == {name: wanted[name] for name in row}
+        assert row["verdict"] == "left out"
+        assert row["sparse"] < row["dense"]
+    assert length(report.tables["sparse_products"]) == 0
+
+
+def sparse() -> onnx.ModelProto:
+    """A product with a matrix of 128 x 128, of which one block of 8 x 8 in sixteen is not 0."""
+    rng = np.random.default_rng(0)
+    blocks = np.kron(np.eye(16, dtype=np.float32), np.ones((8, 8), np.float32))
+    weight = (blocks * rng.normal(0, 1, (128, 128))).astype(np.float32)
+    return model([node("MatMul", "x w", "y")], {"x": [256, 128]}, ["y"], {"w": weight})
 
 
 def test_a_report_says_that_words_of_roundings_cost_nothing(report: Report):

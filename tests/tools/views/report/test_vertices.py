@@ -9,7 +9,7 @@ from some_models import convolutions
 from abele.backends.graph.columns import SetColumns
 from abele.backends.prices.price import variables_of
 from abele.backends.prices.step_charges import step_charges
-from abele.dialects.tile import VerticesOp
+from abele.dialects.steps import Vertices
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import MACHINE, Executable
 from abele.tools.views.report import vertices as vertices_file
@@ -53,7 +53,7 @@ def test_each_tile_has_its_vertices(exe: Executable, report: Report):
     seen = 0
     for part, op in enumerate(parts):
         count = int(report.tables["parts"]["vertices"][part])
-        if not isinstance(op, VerticesOp):
+        if not isinstance(op, Vertices):
             assert not listed(report, part)
             continue
         made = {name: np.zeros(count, np.int32) for name in ("tile", *FIGURES)}

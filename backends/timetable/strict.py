@@ -1,0 +1,49 @@
+"""Whether the exchanges of a program can run as their timetables say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...dialects.steps import Superstep
+from ...dialects.variable import Variable
+from ..target import Target
+from .check import check_timetable
+from .faults import TimetableFault
+from .moves import moves_of
+from .timetable import timetable
+
+MOST_CHECKED = 1 << 18
+"""Deliveries of the largest exchange that is checked. Chosen by judgement: it takes about a
+second."""
+
+
+def check_timetables(
+    steps: Iterable[Superstep],
+    variables: Mapping[str, Variable],
+    target: Target,
+    faults: Sequence[TimetableFault] = (),
+) -> None:
+    """Raise MachineFault for the first exchange whose timetable cannot run.
+
+    Exchanges of very many messages are left out, unless they have a fault. Raises ValueError for a
+    fault that cannot happen.
+
+    Args:
+        faults: mistakes that the timetables have on purpose.
+    """
+    left = list(faults)
+    for step in steps:
+        name, moves = step.sym_name.data, moves_of(step, variables)
+        own = [each for each in left if each.superstep == name]
+        left = [each for each in left if each.superstep != name]
+        if not own and (not moves or sum(m.deliveries() for m in moves) > MOST_CHECKED):
+            continue
+        table = timetable(moves, target.exchange, target.tiles)
+        for fault in own:
+            try:
+                table = fault.applied(table)
+            except ValueError as error:
+                raise ValueError(f"{fault}: {error}") from None
+        check_timetable(table, target.exchange, name)
+    if left:
+        raise ValueError(f"{left[0]}: no superstep @{left[0].superstep}")

@@ -1,0 +1,292 @@
+"""The timetable of an exchange: when each message leaves, and when it arrives.
+
+An order of messages decides it. Each message leaves as soon as its sender's lane and the lanes of
+all its receivers are free, and all messages that come before it there have passed. Words follow
+each other without a gap, and messages too. The fabric itself is never busy: it carries any words
+that lanes may send and receive at once.
+
+Starting a send or a receive takes the tile's supervisor some cycles. It does so while words move.
+So a message takes as long as the longer of the two, and no tile is done before its supervisor is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from ...ir.geometry.fragments import fragments
+from ...ir.geometry.layout import Layout
+from ...ir.geometry.overlap import overlap
+from ...ir.support.arrays import Integers
+from ...ir.support.errors import InputError
+from ..fabrics.fabric import Fabric
+from .lanes import Windows, earliest
+from .moves import MOST_DELIVERIES, Move
+
+
+@dataclass(frozen=True, eq=False)
+class Messages:
+    """The messages of an exchange, and their deliveries.
+
+    Attributes:
+        move: the index of each message's move, (messages,).
+        stream: its stream among those of the move.
+        chunk: which piece of the stream it is.
+        tile: the sender.
+        words: that it carries.
+        fragments: runs of neighbours that it consists of.
+        wide: whether it carries two words a cycle to pairs of tiles.
+        rank: its place in the order of all messages.
+        message, receiver: the message and the receiving tile of each delivery, (deliveries,).
+    """
+
+    move: Integers
+    stream: Integers
+    chunk: Integers
+    tile: Integers
+    words: Integers
+    fragments: Integers
+    wide: Integers
+    rank: Integers
+    message: Integers
+    receiver: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Timetable:
+    """When the messages of an exchange leave and arrive.
+
+    Attributes:
+        moves: of the exchange.
+        messages: all of them.
+        latency: cycles from the sender's clock to the receiver's, (deliveries,).
+        windows: on lanes. Lane 2 * tile is the lane out of a tile, lane 2 * tile + 1 the one in.
+        start: the cycle in which each message leaves, (messages,).
+        begin: of each window.
+        control: cycles of each tile's supervisor, (tiles,).
+        passes: how often all lanes were walked to find the times.
+    """
+
+    moves: Sequence[Move]
+    messages: Messages
+    latency: Integers
+    windows: Windows
+    start: Integers
+    begin: Integers
+    control: Integers
+    passes: int
+
+    @cached_property
+    def ends(self) -> Integers:
+        """The cycle in which the exchange of each tile ends; 0 for tiles without any: (tiles,)."""
+        found = self.control.copy()
+        np.maximum.at(found, self.windows.lane // 2, self.begin + self.windows.length)
+        return found
+
+    @property
+    def cycles(self) -> int:
+        """The cycle in which the last tile is done."""
+        return int(self.ends.max(initial=0))
+
+    @cached_property
+    def bounds(self) -> Integers:
+        """The cycles that the busiest lane or the supervisor of each tile takes: (tiles,).
+
+        No order is faster where there is no latency.
+        """
+        tiles = len(self.control)
+        lanes = np.zeros(2 * tiles, np.int64)
+        np.add.at(lanes, self.windows.lane, self.windows.length)
+        return np.maximum(lanes.reshape(tiles, 2).max(axis=1), self.control)
+
+    @property
+    def bound(self) -> int:
+        """The cycles of the busiest tile: those of a perfect order."""
+        return int(self.bounds.max(initial=0))
+
+
+def timetable(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Timetable:
+    """The timetable of moves that share an exchange.
+
+    Moves follow each other in the order of the text, each message as early as lanes allow. Raises
+    InputError if there are too many messages to list, which names the move with the most.
+
+    Args:
+        fabric: says how long words travel and what starting a message takes.
+        tiles: of the machine.
+    """
+    check_size(moves)
+    messages = messages_of(moves, fabric)
+    sender = messages.tile[messages.message]
+    latency = fabric.latency(sender, messages.receiver)
+    windows = windows_of(messages, latency, fabric)
+    found = earliest(windows, messages.rank)
+    assert found is not None
+    control = np.zeros(tiles, np.int64)
+    np.add.at(control, messages.tile, messages.fragments * fabric.send_cycles)
+    received = messages.fragments[messages.message] * fabric.receive_cycles
+    np.add.at(control, messages.receiver, received)
+    for move in moves:
+        _add_places(move, fabric, control)
+    return Timetable(
+        moves, messages, latency, windows, found.start, found.begin, control, found.passes
+    )
+
+
+def exchange_ends(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Integers:
+    """The cycle in which the exchange of each tile ends; 0 for tiles without any: (tiles,).
+
+    Raises InputError as timetable does.
+    """
+    # Names and addresses change nothing, so that equal layers share their timetables.
+    alike = tuple(replace(move, name="", address=(0, 0), copy=0) for move in moves)
+    check_size(moves)
+    return _ends(alike, fabric, tiles)
+
+
+@lru_cache(maxsize=1024)
+def _ends(moves: tuple[Move, ...], fabric: Fabric, tiles: int) -> Integers:
+    ends = timetable(moves, fabric, tiles).ends
+    ends.flags.writeable = False
+    return ends
+
+
+def check_size(moves: Sequence[Move]) -> None:
+    """Raise InputError if moves have too many deliveries to list. It names the largest move."""
+    counts = [move.deliveries() for move in moves]
+    if sum(counts) > MOST_DELIVERIES:
+        most = max(range(len(counts)), key=counts.__getitem__)
+        raise InputError(
+            f"{moves[most].name}: a timetable of {counts[most]:,} deliveries or more; at most "
+            f"{MOST_DELIVERIES:,} fit in memory in one exchange; its bound is known without one"
+        )
+
+
+def _add_places(move: Move, fabric: Fabric, control: Integers) -> None:
+    """Add the cycles in which receivers move their write pointers, at least."""
+    places = fragments(overlap(move.source, move.destination, move.space)).places
+    control[move.destination.tiles.rows] += places * fabric.place_cycles
+
+
+def parts_of(layout: Layout, cell: Integers) -> list[Integers]:
+    """The part of each cell along each dimension of a layout's grid: (cells,) each."""
+    return [cell // w % n for w, n in zip(layout.weights, layout.parts, strict=True)]
+
+
+def messages_of(moves: Sequence[Move], fabric: Fabric) -> Messages:
+    """The messages of all moves, in the order in which they are listed."""
+    columns: list[tuple[Integers, ...]] = []
+    deliveries: list[tuple[Integers, Integers]] = []
+    ranks: list[Integers] = []
+    before = 0
+    for k, move in enumerate(moves):
+        streams = move.streams
+        words = -(-streams.elements * move.itemsize // fabric.word_bytes)
+        chunks = np.maximum(-(-words // move.chunk), 1)
+        stream = np.repeat(np.arange(len(words)), chunks)
+        piece = np.arange(len(stream)) - np.repeat(np.cumsum(chunks) - chunks, chunks)
+        length = np.minimum(words[stream] - piece * move.chunk, move.chunk)
+        pieces = np.maximum(-(-streams.fragments // chunks), 1)[stream]
+        tile = np.asarray(streams.source.tiles.of(streams.cell))
+        wide = _wide(move, streams.stream, streams.receiver, len(words), tile)
+        columns.append(
+            (np.full(len(stream), k), stream, piece, tile[stream], length, pieces, wide[stream])
+        )
+        ranks.append(_rank(move, piece, tile, stream) + before)
+        # Each delivery of a stream, once for each of its chunks.
+        times = chunks[streams.stream]
+        first = (np.cumsum(chunks) - chunks)[streams.stream]
+        which = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
+        receiver = np.asarray(streams.destination.tiles.of(streams.receiver))
+        deliveries.append((np.repeat(first, times) + which + before, np.repeat(receiver, times)))
+        before += len(stream)
+    none = np.zeros(0, np.int64)
+
+    def joined(parts: Sequence[Integers]) -> Integers:
+        return np.concatenate([none, *parts])
+
+    return Messages(
+        *(joined([each[i] for each in columns]) for i in range(7)),
+        rank=joined(ranks),
+        message=joined([each[0] for each in deliveries]),
+        receiver=joined([each[1] for each in deliveries]),
+    )
+
+
+def ranks_of(moves: Sequence[Move], messages: Messages) -> Integers:
+    """The places of the same messages, if their moves have other orders: (messages,)."""
+    rank = np.empty_like(messages.rank)
+    for k, move in enumerate(moves):
+        here = slice(*np.searchsorted(messages.move, [k, k + 1]))
+        tile = np.asarray(move.streams.source.tiles.of(move.streams.cell))
+        own = _rank(move, messages.chunk[here], tile, messages.stream[here])
+        rank[here] = own + here.start
+    return rank
+
+
+def _rank(move: Move, piece: Integers, tile: Integers, stream: Integers) -> Integers:
+    """The place of each message among those of its move: (messages,).
+
+    Keys decide first, then the number of the chunk, the sender, and the stream.
+    """
+    streams = move.streams
+    keys: list[Integers] = []
+    if move.order is not None and move.order.colours is not None:
+        colours = np.asarray(move.order.colours.array, np.int64)
+        if len(colours) != len(tile):
+            raise InputError(
+                f"{move.name}: {len(colours):,} colours of {len(tile):,} messages; need one each"
+            )
+        keys = [colours]
+    elif move.order is not None and len(stream):
+        d = parts_of(streams.destination, streams.first_receiver)
+        s = parts_of(streams.source, streams.cell)
+        keys = [np.broadcast_to(each, (len(tile),)) for each in move.order.values(d, s)]
+    last_first = [stream, tile[stream], piece, *(key[stream] for key in reversed(keys))]
+    rank = np.empty(len(stream), np.int64)
+    rank[np.lexsort(last_first)] = np.arange(len(stream))
+    return rank
+
+
+def _wide(
+    move: Move, stream: Integers, receiver: Integers, streams: int, sender: Integers
+) -> Integers:
+    """Whether each stream may go as items of 64 bits: (streams,).
+
+    All its receivers are then whole pairs of tiles. The sender itself may be the other tile of one.
+    """
+    wide = np.full(streams, int(move.width == 64))
+    if move.width == 64:
+        tile = np.asarray(move.destination.tiles.of(receiver))
+        most = int(max(tile.max(initial=0), sender.max(initial=0))) + 2
+        known = stream * most + tile
+        partner = tile ^ 1
+        has = np.isin(stream * most + partner, known) | (partner == sender[stream])
+        np.minimum.at(wide, stream, has.astype(np.int64))
+    return wide
+
+
+def windows_of(messages: Messages, latency: Integers, fabric: Fabric) -> Windows:
+    """The windows of all messages on the lanes of their senders and receivers."""
+    cycles = np.where(messages.wide > 0, -(-messages.words // 2), messages.words)
+    out = np.maximum(cycles, messages.fragments * fabric.send_cycles)
+    into = np.maximum(cycles, messages.fragments * fabric.receive_cycles)[messages.message]
+    number = np.arange(len(messages.tile))
+    found = Windows(2 * messages.tile, number, np.zeros_like(number), out)
+    # A wide message takes both lanes out of its sender's pair.
+    wide = np.flatnonzero(messages.wide)
+    partner = Windows(2 * (messages.tile[wide] ^ 1), number[wide], np.zeros_like(wide), out[wide])
+    arriving = Windows(2 * messages.receiver + 1, messages.message, latency, into)
+    # Where the other tile of a pair is the sender itself, its lane in is busy as well.
+    hears = messages.wide[messages.message] > 0
+    hears &= (messages.receiver ^ 1) == messages.tile[messages.message]
+    own = Windows(
+        2 * messages.tile[messages.message[hears]] + 1,
+        messages.message[hears],
+        latency[hears],
+        into[hears],
+    )
+    return found.joined(partner).joined(arriving).joined(own)

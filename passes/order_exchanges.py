@@ -1,0 +1,53 @@
+"""Choose in which order the messages of each move leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..backends.prices.price import variables_of
+from ..backends.timetable.moves import moves_of_copy
+from ..backends.timetable.orders import best_order
+from ..dialects.levels import EXCHANGE
+from ..dialects.message_order import MessageOrderAttr
+from ..dialects.steps import Copy
+from ..ir.support.errors import InputError
+from ..ir.upstream import Context, ModuleOp, ModulePass
+from .plans.planned import asked_target
+
+
+@dataclass(frozen=True)
+class OrderExchanges(ModulePass):
+    """Write the order of a move's messages that makes its exchange shortest. exchange -> exchange.
+
+    It tries a few orders for each move, computes the timetable of each, and keeps the shortest: by
+    class, by a shift along two dimensions of the grids, and by direction (see
+    backends/timetable/orders.py). A move that has an order keeps it. A move whose messages leave in
+    the best order anyway gets none, and so does one with too many messages to list.
+
+        exchange.move [@x] -> @y
+
+    becomes
+
+        exchange.move [@x] -> @y order <((d1 - s0) mod 16) of [1, 16] from [16, 1]>
+
+    Attributes:
+        target: whose fabric carries the messages; "" for the target that the module names.
+    """
+
+    name = "order-exchanges"
+    takes = EXCHANGE
+    target: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module."""
+        target = asked_target(op, self.target)
+        variables = variables_of(op)
+        for copy in op.walk():
+            if isinstance(copy, Copy) and copy.order is None:
+                moves = moves_of_copy(copy, variables)
+                try:
+                    best = best_order(moves, target.exchange, target.tiles)
+                except InputError:
+                    continue
+                if best.order is not None:
+                    copy.order = MessageOrderAttr(best.order)

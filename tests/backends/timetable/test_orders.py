@@ -1,0 +1,53 @@
+from dataclasses import replace
+
+import pytest
+
+from abele.backends.fabrics.crossbar import Crossbar
+from abele.backends.timetable.moves import Move
+from abele.backends.timetable.orders import best_order, orders_of
+from abele.backends.timetable.timetable import timetable
+
+from .some_moves import blocks, halo, transposed
+
+FABRIC = Crossbar(send_cycles=0, receive_cycles=0, place_cycles=0)
+
+
+def multicast(rows: int, columns: int) -> Move:
+    shape = rows, 16 * columns
+    return Move(
+        "@a -> @b", blocks(shape, (rows, columns)), blocks(shape, (rows, 1), columns), None, 4
+    )
+
+
+UNEVEN = Move("@a -> @b", blocks((30, 42), (5, 3)), blocks((30, 42), (2, 7)), None, 4)
+
+
+@pytest.mark.parametrize(
+    "move",
+    [transposed(8, 32, 8), halo((24, 24), (6, 6)), multicast(4, 4), UNEVEN],
+    ids=["all to all", "halo", "multicast", "uneven"],
+)
+def test_the_best_order_takes_as_long_as_it_says_and_no_longer_than_any_that_is_tried(move: Move):
+    tiles = max(move.source.tiles.end, move.destination.tiles.end)
+    best = best_order([move], FABRIC, tiles)
+    assert timetable([replace(move, order=best.order)], FABRIC, tiles).cycles == best.cycles
+    tried = [
+        timetable([replace(move, order=order)], FABRIC, tiles).cycles for order in orders_of([move])
+    ]
+    assert tried[0] == best.plain_cycles
+    assert best.cycles <= min(tried)
+    assert best.bound <= best.cycles
+
+
+@pytest.mark.parametrize("move", [transposed(8, 32, 8), halo((24, 24), (6, 6))])
+def test_a_regular_move_meets_its_bound(move: Move):
+    best = best_order([move], FABRIC, 36)
+    assert best.cycles == best.bound < best.plain_cycles
+
+
+def test_an_order_of_several_sources_suits_all_of_them():
+    of, to = transposed(8, 32, 8), blocks((8, 32), (1, 8))
+    other = replace(of, source=blocks((8, 32), (4, 2)), destination=to)
+    for order in orders_of([of, other])[1:]:
+        assert order is not None
+        order.check_parts((1, 8), [(8, 1), (4, 2)])

@@ -1,0 +1,13 @@
+"""Runs the page about rules on files of ONNX."""
+
+from pathlib import Path
+
+from documents import blocks_of, reading
+
+PAGE = Path(__file__).parents[1] / "docs" / "onnx-rules.md"
+
+
+def test_the_page_runs_as_it_stands(tmp_path: Path):
+    with reading(tmp_path) as reader:
+        for block in blocks_of(PAGE):
+            reader.read(block)

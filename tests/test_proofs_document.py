@@ -1,0 +1,15 @@
+"""Runs the page about proofs of rules."""
+
+from pathlib import Path
+
+import pytest
+from documents import blocks_of, reading
+
+PAGE = Path(__file__).parents[1] / "docs" / "proofs.md"
+
+
+@pytest.mark.slow
+def test_the_page_runs_as_it_stands(tmp_path: Path):
+    with reading(tmp_path) as reader:
+        for block in blocks_of(PAGE):
+            reader.read(block)

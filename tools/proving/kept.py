@@ -1,0 +1,175 @@
+"""Verdicts that are kept beside the rules, with a digest that shows when they are stale.
+
+The verdicts on the rules of `canonicalize.rw` are in `canonicalize.proofs.json`. The digest of a
+verdict covers the rule, the classes of the operations that it names, and the guards and functions
+that it calls. Documentation and comments do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
+from inspect import getsourcefile, unwrap
+from pathlib import Path
+from typing import Any, cast
+
+from xdsl.ir import Operation
+
+from ...ir.rules.bound_rule import BoundRule
+from ...ir.rules.library import FUNCTIONS
+from ...ir.rules.vocabulary import Vocabulary
+from ...ir.support.errors import InputError
+from ...passes.rules.own import FOLDER, own_rules
+from .verdicts import Verdict
+
+SUFFIX = ".proofs.json"
+PACKAGE = "abele."
+NAMED = re.compile(r"\b(\w+\.\w+)\b")
+CALLED = re.compile(r"\b(\w+)\(")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A verdict that is kept.
+
+    Attributes:
+        made: the day on which it was made, such as "2026-11-30".
+        stale: whether the rule or a definition has changed since.
+    """
+
+    verdict: Verdict
+    made: str
+    stale: bool
+
+    @property
+    def text(self) -> str:
+        """The verdict in one sentence."""
+        stale = " Stale: the rule or a definition has changed since." if self.stale else ""
+        return f"{self.verdict.text}; {self.made}.{stale}"
+
+
+def own_file(name: str) -> Path:
+    """The file with the verdicts on abele's own rules of NAME.rw."""
+    return Path(str(files("abele.passes").joinpath(FOLDER, f"{name}{SUFFIX}")))
+
+
+def file_beside(rules: Path) -> Path:
+    """The file with the verdicts on the rules of a file."""
+    return rules.with_name(f"{rules.stem}{SUFFIX}")
+
+
+def kept_in(file: Path, rules: Sequence[BoundRule], vocabulary: Vocabulary) -> dict[str, Kept]:
+    """The kept verdicts on rules, by name. Raises InputError for a file of another form."""
+    if not file.exists():
+        return {}
+    try:
+        records: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+        bound = {rule.name: rule for rule in rules}
+        return {
+            name: Kept(
+                Verdict.of(record["verdict"]),
+                record["made"],
+                record["digest"] != digest_of(bound[name], vocabulary),
+            )
+            for name, record in records.items()
+            if name in bound
+        }
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(
+            f"{file}: not a file of verdicts ({error}); write it with abele prove --keep"
+        ) from None
+
+
+def keep(
+    file: Path, verdicts: Sequence[Verdict], rules: Sequence[BoundRule], vocabulary: Vocabulary
+) -> None:
+    """Write verdicts to a file. Verdicts on other rules that the file has stay in it."""
+    records: dict[str, Any] = {}
+    if file.exists():
+        records = json.loads(file.read_text(encoding="utf-8"))
+    bound = {rule.name: rule for rule in rules}
+    today = datetime.now(UTC).date().isoformat()
+    for verdict in verdicts:
+        rule = bound[verdict.rule]
+        known = verdict.record()
+        # How long a proof takes differs from run to run.
+        known["seconds"] = round(verdict.seconds, 1)
+        digest = digest_of(rule, vocabulary)
+        records[rule.name] = {"made": today, "digest": digest, "verdict": known}
+    file.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+
+
+def own_verdicts(name: str) -> dict[str, Kept]:
+    """The kept verdicts on abele's own rules of NAME.rw, by the name of the rule."""
+    rules = own_rules(name)
+    return kept_in(own_file(name), rules.bound, rules.vocabulary)
+
+
+def verdict_on(rule: BoundRule, vocabulary: Vocabulary) -> Kept | None:
+    """The kept verdict on a rule; None if there is none, or if it cannot be read."""
+    path = Path(rule.place.file)
+    file = file_beside(path) if path.is_absolute() or path.exists() else own_file(path.stem)
+    try:
+        return kept_in(file, [rule], vocabulary).get(rule.name)
+    except InputError:
+        return None
+
+
+# Digests
+
+
+def digest_of(rule: BoundRule, vocabulary: Vocabulary) -> str:
+    """What a verdict on a rule rests on, as 16 hexadecimal digits."""
+    made = sha256(rule.text.encode())
+    for part in sorted(_parts(rule, vocabulary)):
+        made.update(part.encode())
+    return made.hexdigest()[:16]
+
+
+def _parts(rule: BoundRule, vocabulary: Vocabulary) -> Iterator[str]:
+    classes: set[type[Operation]] = set()
+    for pattern in rule.variants[0].walk():
+        classes |= pattern.classes
+    classes |= {vocabulary.ops[name] for name in NAMED.findall(rule.text) if name in vocabulary.ops}
+    bases = {base for cls in classes for base in cls.__mro__}
+    for base in bases:
+        if base.__module__.startswith(PACKAGE):
+            yield _definition(base.__module__, base.__name__)
+    for name in dict.fromkeys(CALLED.findall(rule.text)):
+        if name in FUNCTIONS:
+            call = cast("Callable[..., Any]", unwrap(FUNCTIONS[name].call))
+            yield _definition(call.__module__, call.__name__)
+
+
+def _definition(module: str, name: str) -> str:
+    return f"{module}.{name} {_definitions(module).get(name, '')}"
+
+
+@lru_cache(maxsize=256)
+def _definitions(module: str) -> Mapping[str, str]:
+    """The classes and functions of a module, by name, without documentation."""
+    path = getsourcefile(sys.modules[module]) if module in sys.modules else None
+    if path is None or not Path(path).exists():
+        return {}
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    return {
+        node.name: sha256(ast.dump(_without_documents(node)).encode()).hexdigest()
+        for node in tree.body
+        if isinstance(node, kinds)
+    }
+
+
+def _without_documents(node: ast.AST) -> ast.AST:
+    for each in ast.walk(node):
+        if isinstance(each, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(each) is not None:
+            each.body = each.body[1:] or [ast.Pass()]
+    return node

@@ -1,0 +1,321 @@
+"""Judges what a tool makes of a model: which kind of failure it is, if it is one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+import onnx
+
+from ...driver.arrays import Array
+from ..limits import TooLong, at_most
+from ..onnx_graphs.checks import NotCompared
+from ..onnx_graphs.graph import ModelCase
+from ..onnx_graphs.runtimes import RefusedByRuntime, by_onnxruntime
+from ..oracle.oracles import with_both_errors
+from .equivalents import equivalents
+from .known import Tool
+from .opinions import (
+    Expected,
+    Judged,
+    evaluated,
+    expected,
+    judged,
+    only,
+    open_outputs,
+    reference_of,
+    scale_of,
+    with_true_shapes,
+)
+from .process import Answer, ToolProcess
+
+KINDS = {
+    "crash": "the tool's process ends",
+    "hang": "the tool does not end",
+    "memory": "the tool wants more memory than it may have",
+    "printed": "the tool prints more than it may",
+    "elsewhere": "the tool writes files outside of its folder",
+    "refused": "the tool refuses a valid model",
+    "malformed": "the tool's result cannot be read",
+    "invalid": "the transformed model is not valid",
+    "type": "a result has another name, type or shape",
+    "value": "a result has a wrong value",
+    "special": "a result is NaN or infinite where it must not be, or the reverse",
+    "disagrees": "equivalent models give different results",
+}
+"""The kinds of findings, in words."""
+
+NOT_JUDGED = {
+    "invalid model": "the generator made a model that is not valid",
+    "refused model": "neither unoptimised onnxruntime nor onnx's evaluator runs the model",
+    "unsupported": "the tool says that it does not support the model, or abele does not",
+    "undecided": "a branch depends on rounding",
+    "faulty": "the model has an index out of range",
+    "open": "the standard leaves the result open",
+    "inexact": "the result is less exact than a correct rounding, but near",
+    "disputed": "onnx's own evaluator does not say that the tool is wrong",
+}
+"""Reasons for which a model shows nothing about a tool, in words."""
+
+_RENAMED = {"invalid": "invalid model", "refused": "refused model"}
+
+LIMIT = 60.0
+"""Processor seconds for the judgement of one model, without the tool's own."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A failure of a tool.
+
+    Attributes:
+        kind: of KINDS.
+        text: what is wrong, in words.
+        after: the transformed model, if there is one.
+        rewrite: the rewrite that made the equivalent model, for "disagrees".
+        other: the equivalent model.
+        results: the results of the tool, or of the transformed model.
+    """
+
+    kind: str
+    text: str
+    after: onnx.ModelProto | None = None
+    rewrite: str = ""
+    other: ModelCase | None = None
+    results: Mapping[str, Array] | None = None
+
+    @property
+    def way(self) -> tuple[str, str, str]:
+        """What two failures share if a tool fails in the same way: kind, rewrite, kind of error.
+
+        Numbers and quoted names in an error's text may differ.
+        """
+        first = self.text.partition("\n")[0]
+        told = "" if self.kind in ("value", "special", "disagrees", "type") else first
+        return self.kind, self.rewrite, re.sub(r"'[^']*'|\"[^\"]*\"|\(.*\)|\d+", "_", told)[:60]
+
+
+@dataclass
+class Judge:
+    """Judges one tool on one model after another.
+
+    Attributes:
+        process: runs the tool.
+        made: "transform" or "run".
+        without: the parts of the tool that are left out.
+        changed: whether the tool changed the last model.
+    """
+
+    tool: Tool
+    process: ToolProcess
+    made: str
+    without: Sequence[str] = ()
+    changed: bool = False
+
+    def found(self, graph: ModelCase, *, equivalent: Random | None = None) -> Found | None:
+        """The failure of the tool on a model; None if it does right. Raises NotCompared.
+
+        Args:
+            equivalent: also compare with equivalent models, with these random choices.
+        """
+        try:
+            with at_most(LIMIT):
+                return self._found(graph, equivalent)
+        except TooLong:
+            raise NotCompared("undecided", "judging the model takes too long") from None
+
+    def shown_to_tool(self, graph: ModelCase) -> ModelCase:
+        """The model as the tool gets it: without declared shapes that are wrong."""
+        try:
+            return expected(graph).graph
+        except NotCompared:
+            return graph
+
+    def failing(self, graph: ModelCase, like: Found) -> Found | None:
+        """The failure of the tool on a model if it is like another one. Raises NotCompared."""
+        try:
+            again = self.found(graph, equivalent=Random(0) if like.rewrite else None)
+        except NotCompared:
+            return None
+        return again if again is not None and again.way == like.way else None
+
+    def _found(self, graph: ModelCase, equivalent: Random | None) -> Found | None:
+        try:
+            right = expected(graph)
+        except NotCompared as reason:
+            raise NotCompared(_RENAMED.get(reason.why, reason.why), str(reason)) from None
+        answer = self.applied(right.graph)
+        failure = self._of_process(answer)
+        if failure is not None:
+            return failure
+        if self.made == "transform":
+            return self._of_transformed(right, answer)
+        failure = self._of_results(right, answer.outputs)
+        if failure is None and equivalent is not None:
+            return self._of_equivalents(right, answer.outputs, equivalent)
+        return failure
+
+    def applied(self, graph: ModelCase) -> Answer:
+        """What the tool makes of a model."""
+        if self.made == "transform":
+            return self.process.transform(graph.proto, self.without)
+        return self.process.run(graph.proto, graph.inputs, self.without)
+
+    def _of_process(self, answer: Answer) -> Found | None:
+        """The failure of the tool's process. Raises NotCompared for an unsupported model."""
+        if answer.escapes:
+            listed = ", ".join(answer.escapes[:3])
+            return Found("elsewhere", f"it writes outside of its folder: {listed}")
+        if answer.kind == "refused" and self.tool.is_unsupported(answer.text):
+            raise NotCompared("unsupported", answer.text)
+        return Found(answer.kind, answer.text) if answer.kind else None
+
+    # onnx -> tool -> onnx
+
+    def _of_transformed(self, right: Expected, answer: Answer) -> Found | None:
+        after = answer.model
+        assert after is not None
+        self.changed = after.graph != right.graph.proto.graph
+        problem = interface_problem(right.graph.proto, after)
+        if problem:
+            return Found("type", problem, after)
+        try:
+            onnx.checker.check_model(after, full_check=True)
+        except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+            return Found("invalid", f"onnx's checker refuses the result: {error}", after)
+        held = {each.name for each in after.graph.initializer}
+        kept = {v.name for v in after.graph.input}
+        inputs = {n: a for n, a in right.graph.inputs.items() if n in kept or n not in held}
+        other = replace(right.graph, proto=after, inputs=inputs, sketch=None)
+        try:
+            theirs = by_onnxruntime(after, inputs)
+            made = evaluated(with_true_shapes(other, theirs))
+        except RefusedByRuntime as error:
+            if reference_of(other) is None:
+                return Found("invalid", f"no runtime runs the result: {error}", after)
+            raise NotCompared("disputed", str(error)) from None
+        both = with_both_errors(right.outcome, made)
+        scale = scale_of(right.graph)
+        differs = judged(both, made.outputs, scale)
+        differs = self._not_open(right, both, made.outputs, differs, scale)
+        if not differs.kind:
+            return None
+        self._confirm(right, reference_of(other), differs, scale)
+        return Found(differs.kind, differs.text, after, results=made.outputs)
+
+    # onnx -> run
+
+    def _of_results(self, right: Expected, outputs: Mapping[str, Array]) -> Found | None:
+        scale = scale_of(right.graph)
+        differs = judged(right.outcome, outputs, scale)
+        differs = self._not_open(right, right.outcome, outputs, differs, scale)
+        if not differs.kind:
+            return None
+        reference = reference_of(right.graph)
+        agreed = None if reference is None else judged(right.outcome, reference, scale).kind
+        if agreed is None or agreed not in ("", "inexact"):
+            raise NotCompared("disputed", differs.text)
+        return Found(differs.kind, differs.text, results=outputs)
+
+    def _not_open(
+        self,
+        right: Expected,
+        outcome: object,
+        outputs: Mapping[str, Array],
+        differs: Judged,
+        scale: float,
+    ) -> Judged:
+        """The difference in outputs that are not open. Raises NotCompared if only others differ."""
+        if not differs.kind:
+            return differs
+        free = open_outputs(right.graph)
+        if free:
+            firm = {v.name for v in right.graph.proto.graph.output} - free.keys()
+            why = free.get(differs.output, "")
+            differs = judged(only(outcome, firm), outputs, scale)  # pyright: ignore
+            if not differs.kind:
+                raise NotCompared("open", why or "an output that does not matter")
+        if differs.kind == "inexact":
+            raise NotCompared("inexact", differs.text)
+        return differs
+
+    def _confirm(
+        self, right: Expected, after: Mapping[str, Array] | None, differs: Judged, scale: float
+    ) -> None:
+        """Raise NotCompared unless onnx's evaluator agrees about both models."""
+        before = right.reference
+        agrees = before is not None and judged(right.outcome, before, scale).kind in ("", "inexact")
+        if not agrees or after is None:
+            raise NotCompared("disputed", differs.text)
+        if judged(right.outcome, after, scale).kind in ("", "inexact"):
+            raise NotCompared("disputed", f"onnx's evaluator finds no difference: {differs.text}")
+
+    # Equivalent models
+
+    def _of_equivalents(
+        self, right: Expected, outputs: Mapping[str, Array], random: Random
+    ) -> Found | None:
+        """The failure in which the tool's results for an equivalent model differ."""
+        for name, other in equivalents(right.graph, random):
+            again = self.applied(other)
+            if again.kind == "crash" or again.kind == "hang":
+                return Found(again.kind, f"with {name}: {again.text}", rewrite=name, other=other)
+            if again.kind:
+                if self.tool.is_unsupported(again.text):
+                    continue
+                text = f"the model is run, and an equivalent one ({name}) is not: {again.text}"
+                return Found("disagrees", text, rewrite=name, other=other)
+            scale = scale_of(right.graph)
+            base = replace(right.outcome, outputs=dict(outputs))
+            there = {n: a for n, a in again.outputs.items() if n in outputs}
+            differs = judged(base, there, scale)
+            try:
+                differs = self._not_open(right, base, there, differs, scale)
+            except NotCompared:
+                continue
+            if differs.kind:
+                text = f"an equivalent model ({name}) gives another result: {differs.text}"
+                return Found("disagrees", text, rewrite=name, other=other, results=outputs)
+        return None
+
+
+def interface_problem(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
+    """How the inputs and outputs of a transformed model differ from the model's; "" if not.
+
+    An input may be gone if the model has a default for it or nothing reads it. Shapes that are
+    declared may become known or unknown, but may not change.
+    """
+    held = {each.name for each in (*before.graph.initializer, *after.graph.initializer)}
+    read = {name for node in after.graph.node for name in node.input}
+    for what, old, new in (
+        ("input", before.graph.input, after.graph.input),
+        ("output", before.graph.output, after.graph.output),
+    ):
+        there = {each.name: each.type.tensor_type for each in new}
+        for each in old:
+            name, type_ = each.name, each.type.tensor_type
+            if name not in there:
+                if what == "input" and (name in held or name not in read):
+                    continue
+                return f"the {what} {name!r} is gone"
+            if there[name].elem_type != type_.elem_type:
+                kinds = [onnx.TensorProto.DataType.Name(t.elem_type) for t in (there[name], type_)]
+                return f"the {what} {name!r} is declared as {kinds[0]}; need {kinds[1]}"
+            sizes = (_sizes(there[name]), _sizes(type_))
+            if None not in sizes and sizes[0] != sizes[1]:
+                return f"the {what} {name!r} is declared with sizes {sizes[0]}; need {sizes[1]}"
+        names = {each.name for each in old}
+        more = [name for name in there if name not in names and name not in held]
+        if more:
+            return f"the {what} {more[0]!r} is new"
+    return ""
+
+
+def _sizes(type_: onnx.TypeProto.Tensor) -> tuple[int, ...] | None:
+    """The declared sizes; None if one is not known."""
+    if not type_.HasField("shape"):
+        return None
+    dims = list(type_.shape.dim)
+    known = all(each.HasField("dim_value") for each in dims)
+    return tuple(each.dim_value for each in dims) if known else None
