@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from ...ir.geometry.space import rule_text
 from .bodies import Undecided, begin_dtype, constant, function_value, keeps_more, stages_value
 from .facts import Facts
 from .indices import Poly, Quotient, Remainder, product_of
@@ -165,7 +166,7 @@ class Elements:
         if axis.outside == "fill":
             conditions += inside
         elif axis.outside != "none" and not all(map(self.facts.holds, inside)):
-            raise Undecided(f"it reads beyond an edge by the rule {axis.outside}")
+            raise Undecided(f"it reads beyond an edge by the rule {rule_text(axis.outside)}")
         return place
 
     def _case(self, conditions: Sequence[Poly], then: Tree, other: Tree) -> Tree:

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ...backends.reference.operation import parts_of
 from ...dialects import nn
 from ...dialects.structured import Body, Composite, Movement, Reinterpretation, Structured
-from ...ir.geometry.space import AccessMap, AxisMap, Division, Outside, Space
+from ...ir.geometry.space import AccessMap, AxisMap, Division, Rule, Space
 from .bodies import Undecided, is_float
 from .indices import Poly
 
@@ -34,7 +34,7 @@ class Axis:
     offset: Poly
     divisor: int
     division: Division
-    outside: Outside
+    outside: Rule
 
     def mapped(self, change: Change) -> Axis:
         """The axis with a function applied to its numbers."""

@@ -128,8 +128,11 @@ def check_rule(tested: BoundRule | PythonRule, **options: Unpack[RuleOptions]) -
         tested: a rule of a set, or a function decorated with @rewrite.
         options: the fields of RuleSettings.
     """
-    begin = monotonic()
-    check = _check_of(tested, RuleSettings(**options), begin)
+    begin, settings = monotonic(), RuleSettings(**options)
+    rule, rules, _ = _bound(tested, settings)
+    if is_about_onnx(rule):
+        return _checked_on_models(rule, rules, settings, begin)
+    check = _check_of(tested, settings, begin)
     if check.settings.replay is not None:
         check.replay(check.settings.replay)
         return check.report
@@ -159,19 +162,30 @@ def check_rule_on(
 
 
 def _check_of(tested: BoundRule | PythonRule, settings: RuleSettings, begin: float) -> _Check:
+    rule, rules, operators = _bound(tested, settings)
+    report = settings.report or RuleReport()
+    judge = RuleJudge(rule, rules, settings.limit, report, tuple(settings.lowered_by))
+    return _Check(settings, operators, judge, _end(settings, begin))
+
+
+def _bound(
+    tested: BoundRule | PythonRule, settings: RuleSettings
+) -> tuple[BoundRule, RuleSet, Operators]:
+    """A rule, the set that it is tested in, and the operators to generate programs from."""
     operators = settings.operators or default_operators()
     if isinstance(tested, PythonRule):
         rules = bind_python_rules([tested], operators.instances.vocabulary)
         (rule,) = rules.bound
-    else:
-        rule = tested
-        rules = settings.rules or RuleSet((rule,), operators.instances.vocabulary)
-    end = float("inf") if settings.seconds is None else begin + settings.seconds
-    report = settings.report or RuleReport()
-    if is_about_onnx(rule):
-        return _checked_on_models(rule, rules, settings, report, end)
-    judge = RuleJudge(rule, rules, settings.limit, report, tuple(settings.lowered_by))
-    return _Check(settings, operators, judge, end)
+        return rule, rules, operators
+    return (
+        tested,
+        settings.rules or RuleSet((tested,), operators.instances.vocabulary),
+        operators,
+    )
+
+
+def _end(settings: RuleSettings, begin: float) -> float:
+    return float("inf") if settings.seconds is None else begin + settings.seconds
 
 
 def is_about_onnx(rule: BoundRule) -> bool:
@@ -180,11 +194,11 @@ def is_about_onnx(rule: BoundRule) -> bool:
 
 
 def _checked_on_models(
-    rule: BoundRule, rules: RuleSet, settings: RuleSettings, report: RuleReport, end: float
+    rule: BoundRule, rules: RuleSet, settings: RuleSettings, begin: float
 ) -> RuleReport:
     """Test a rule about operations of ONNX on models of ONNX. Raises the errors of check_rule."""
-    begin = monotonic()
-    check = OnnxCheck(rule, rules, settings, report, end)
+    report = settings.report or RuleReport()
+    check = OnnxCheck(rule, rules, settings, report, _end(settings, begin))
     if settings.replay is not None:
         check.replay(settings.replay)
         return report
