@@ -38,8 +38,11 @@ $(VENV)/.typed: $(INSTALLED) $(shell find $(PACKAGES) -name __pycache__ -prune -
 	$(BIN)/basedpyright
 	touch $@
 
+# Eight minutes on two idle cores; `make suite COSTS=FILE` says what each test takes of them.
+# CONTRIBUTING.md has the budget. Properties have two fifths of the examples that their tests name.
 suite: install
-	$(BIN)/python -m pytest -n 2 --dist worksteal --maxfail 20 --durations 20 -m 'not large'
+	$(BIN)/python -m pytest -n 2 --dist worksteal --maxfail 20 --durations 20 -m 'not large' \
+	  --times 0.4 $(if $(COSTS),--log-cost $(COSTS))
 
 bench: install
 	$(BIN)/abele bench light
@@ -63,7 +66,7 @@ conformance: install
 
 # Each pass, rule, level and importer, on programs that nobody has seen, for SECONDS each; then
 # damaged and absurd inputs of all kinds, for SECONDS in all; then each property of the tests, on ten
-# times as many examples as make test has time for; then all forms of kernels.
+# times as many examples as its test names; then all forms of kernels.
 fuzz: install
 	$(BIN)/abele fuzz --seconds $(SECONDS) --jobs 2
 	$(BIN)/abele fuzz --hostile --seconds $(SECONDS) --jobs 2
