@@ -13,7 +13,7 @@ from ....backends.evaluate.users_levels import runs_lowered
 from ....backends.faults import MachineFault
 from ....backends.reference import first_meaningless
 from ....backends.target import Target
-from ....dialects.levels import EXCHANGE, NN, known_level, level_of
+from ....dialects.levels import EXCHANGE, NN, SOURCES, known_level, level_of
 from ....ir.support.errors import one_line
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify, verify_level
@@ -85,7 +85,8 @@ class Judge:
             watch: called with each value, in program order.
         """
         level = level_of(module)
-        target = target_of(module, None, "<module>") if level != NN else self.target
+        on_machine = level not in (NN, *SOURCES)
+        target = target_of(module, None, "<module>") if on_machine else self.target
         try:
             return run_level(level, module, target, self.inputs, watch)
         finally:
