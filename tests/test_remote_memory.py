@@ -172,4 +172,10 @@ def test_the_kit_finds_a_planted_bug(name: str):
         BUGS[name](op)
 
     with pytest.raises(Miscompiled):
-        _ = check_pass(with_apply(ConvertPartitionToTile(), apply), PARTITION, examples=200, seed=3)
+        _ = check_pass(
+            with_apply(ConvertPartitionToTile(), apply),
+            PARTITION,
+            examples=200,
+            seed=3,
+            reduce_seconds=0,
+        )

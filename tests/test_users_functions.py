@@ -152,9 +152,9 @@ def test_programs_are_made_of_a_users_function(mine: Path):
     found = cubes(mine)
     assert {each.name for each in found.classes} >= {"mine.cube", "nn.add"}
     assert chainable()["cube"] == (0,)
-    report = check_pass("fuse-chains", programs=programs(operators=found), examples=60, seed=3)
-    assert report.examples == 60
-    check_pipeline(programs=programs(operators=found), examples=40, seed=4)
+    report = check_pass("fuse-chains", programs=programs(operators=found), examples=20, seed=3)
+    assert report.examples == 20
+    check_pipeline(programs=programs(operators=found), examples=10, seed=4)
 
 
 def test_programs_scale_by_the_degree_of_a_users_function(mine: Path):

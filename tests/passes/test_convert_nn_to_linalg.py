@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from lengths import lengths
 from xdsl.dialects import linalg
 from xdsl.interpreter import Interpreter, InterpreterFunctions, impl, register_impls
 from xdsl.interpreters import register_implementations
@@ -37,8 +38,9 @@ def there_and_back(module, context):
     return text, back
 
 
-def test_a_program_computes_the_same_in_linalg():
-    check_round_trips(there_and_back, 40)
+@pytest.mark.parametrize("examples", lengths(10, 40))
+def test_a_program_computes_the_same_in_linalg(examples: int):
+    check_round_trips(there_and_back, examples, least=examples // 4)
 
 
 def exported(text: str, **options: bool):

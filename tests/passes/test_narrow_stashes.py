@@ -170,7 +170,7 @@ def without_codes(module: ModuleOp) -> int:
 def test_codes_of_f134_change_nothing_but_the_rounding_of_stashes():
     read = 0
 
-    @settings(max_examples=25, derandomize=True, phases=[Phase.generate])
+    @settings(max_examples=10, derandomize=True, phases=[Phase.generate])
     @given(programs("nn", training=True, data=("integers", "normal"), dtypes=[f32]))
     def holds(program: Program):
         nonlocal read
@@ -199,7 +199,7 @@ def test_codes_of_f134_change_nothing_but_the_rounding_of_stashes():
             np.testing.assert_array_equal(got.state[name], array)
 
     holds()
-    assert read > 15
+    assert read > 4
 
 
 @pytest.mark.parametrize("stashes", [(), ("f143@2^-4:*",)])
@@ -207,7 +207,7 @@ def test_any_step_of_training_lowers_with_narrow_stashes_to_what_it_means(stashe
     """About half of the programs drawn have a gradient, and nearly all of these keep stashes."""
     tested, relation = NarrowStashes(stashes), contracts_of(NarrowStashes)
     tested = tested if stashes else must_accept_all(tested)
-    report = check_pass(tested, examples=16, seed=0, relation=relation, training=True)
+    report = check_pass(tested, examples=8, seed=0, relation=relation, training=True)
     assert report.changed > 3
 
 

@@ -24,7 +24,7 @@ from abele.passes.pipelining.loop import PipelinedLoop
 from abele.passes.pipelining.outline import Outline
 from abele.passes.train import Train
 
-PROGRAMS = 15
+PROGRAMS = 6
 
 T = "tensor<4xf32>"
 

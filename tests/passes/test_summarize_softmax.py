@@ -168,4 +168,11 @@ def test_the_kit_finds_no_difference_in_programs_with_a_softmax():
 def test_the_kit_finds_a_planted_bug(damage: Callable[[nn.SummarizeOp], None]):
     with pytest.raises(Miscompiled) as found:
         _ = check_pass(damaged(damage), programs=SOFTMAXES, examples=200, seed=0)
+        _ = check_pass(
+            [Decompose(), damaged(damage)],
+            programs=SOFTMAXES,
+            examples=200,
+            seed=0,
+            reduce_seconds=0,
+        )
     assert found.value.blamed == "summarize-softmax"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from lengths import large
 from some_models import model, node
 
 from abele.backends.target import resolve_target
@@ -200,7 +201,7 @@ def chips_with_all_of(exe: Executable) -> int:
 @pytest.mark.parametrize(
     ("shard", "replicas", "micro_batches"),
     [
-        (("fc1:n=4",), "", 1),
+        large(("fc1:n=4",), "", 1),
         (("fc1:n=4",), "4:ring", 1),
         (("fc1:n=2", "fc2:k=4"), "2", 2),
     ],

@@ -328,7 +328,7 @@ def test_roots_take_infinities_and_zeros_to_what_the_power_takes_them_to(
 
 
 OF_NN = ("canonicalize", "fold_scales")
-OFTEN = 8
+OFTEN = 3
 """How often each rule is fired, at least."""
 
 

@@ -5,8 +5,8 @@ from abele.tools.testing.search import shrink
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failures are made small for half a second, not for a minute. Forked processes inherit it."""
-    monkeypatch.setattr(shrink, "SHRINKING", 0.5)
+    """Failures are made small for 0.2 s, not for a minute. Forked processes inherit it."""
+    monkeypatch.setattr(shrink, "SHRINKING", 0.2)
 
 
 @pytest.fixture

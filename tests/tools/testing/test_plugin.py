@@ -48,17 +48,17 @@ def test_a_right_pass_passes_and_the_summary_says_what_was_exercised(pytester: p
         def test_two(check_pipeline):
             check_pipeline("nn", examples=100)
     """)
-    budget = ("--abele-examples=10", "--abele-seed=1")
+    budget = ("--abele-examples=4", "--abele-seed=1")
     result = pytester.runpytest_subprocess(*budget)
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["abele: 2 checks changed * of 20 programs in *"])
+    result.stdout.fnmatch_lines(["abele: 2 checks changed * of 8 programs in *"])
     result.stdout.no_fnmatch_line("*abele: programs*")
     result.stdout.no_fnmatch_line("*fired*")
     result = pytester.runpytest_subprocess(*budget, "-v")
     result.stdout.fnmatch_lines(
         [
             "*abele: programs*",
-            "*::test_one: changed * of 10 programs of nn in *",
+            "*::test_one: changed * of 4 programs of nn in *",
             "nn: * operations; *",
             "*abele: rules*",
         ]

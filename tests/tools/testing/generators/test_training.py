@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from hypothesis import given, settings
+from lengths import lengths
 from xdsl.dialects.builtin import f32
 
 from abele.dialects import control, nn
@@ -80,7 +81,7 @@ def test_every_loss_optimizer_and_number_is_drawn():
         if is_step(step.module):
             loss = step.module.attributes[SETTINGS].data["loss"].data
             losses[loss] += 1
-            if losses[loss] <= 2:
+            if losses[loss] == 1:
                 outcome = bounded_run(step)
                 assert outcome.fault is None
                 assert not outcome.dead_fault
@@ -114,8 +115,8 @@ def test_a_sketch_is_always_the_same_step():
 
 
 def test_checks_run_steps_of_training_at_every_level():
-    report = check_pass("eliminate-dead", examples=6 * STEPS, seed=0)
-    assert report.steps >= 2
+    report = check_pass("eliminate-dead", examples=3 * STEPS, seed=0)
+    assert report.steps >= 1
     assert f"{report.steps} steps of training" in str(report)
     found: list[bool] = []
     generated(
@@ -137,22 +138,24 @@ def test_a_strategy_may_give_steps_alone(program: Program):
 
 
 @pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
-def test_steps_of_lower_levels_compute_the_same_as_their_origins(level: str):
+@pytest.mark.parametrize("examples", lengths(5, 12))
+def test_steps_of_lower_levels_compute_the_same_as_their_origins(level: str, examples: int):
     compared = 0
-    for program in steps(12):
+    for program in steps(examples):
         lower = at_level(program, level)
         if lower is not None:
             assert lower.level.name == level
             outcome = expected(program)
             assert disagreement(outcome, lower) is None
             compared += outcome.fault is None and not outcome.dead_fault
-    assert compared >= 3
+    assert compared >= examples / 5
 
 
 @pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
-def test_several_steps_in_a_run_compute_the_same_at_each_level(level: str):
+@pytest.mark.parametrize("examples", lengths(10, 30))
+def test_several_steps_in_a_run_compute_the_same_at_each_level(level: str, examples: int):
     compared = 0
-    for program in steps(30):
+    for program in steps(examples):
         loops = (op for op in program.module.walk() if isinstance(op, control.RepeatOp))
         if not any(op.runs is not None for op in loops):
             continue
@@ -164,4 +167,4 @@ def test_several_steps_in_a_run_compute_the_same_at_each_level(level: str):
                 found = run_on_whole_tensors(lower, lambda step: None)
                 assert difference(right, found) is None
                 compared += 1
-    assert compared >= 3
+    assert compared >= examples / 10

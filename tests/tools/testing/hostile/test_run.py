@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from lengths import large
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
@@ -136,15 +137,15 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "read_model_of", read_file)
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 200])
+@pytest.mark.parametrize("at_once", [1, large(3), 200])
 def test_models_that_one_process_reads_have_their_own_verdicts(
     at_once: int, reads: None, monkeypatch: pytest.MonkeyPatch
 ):
     del reads
     monkeypatch.setattr(run, "READ_AT_ONCE", at_once)
     commands, tally = Tally(3), Tally(3)
-    hostile(commands, None, 12)
-    found = list(run_hostile(["planted"], tally, COMMANDS, None, examples=12, reads_only=True))
+    hostile(commands, None, 8)
+    found = list(run_hostile(["planted"], tally, COMMANDS, None, examples=8, reads_only=True))
     assert [each.verdict for each in found] == ["crash"]
     # A crash ends the process, and the models after it are read in another one.
     expected = commands.counts["planted"]

@@ -37,7 +37,7 @@ def test_a_users_pass_is_mutated_in_its_own_file(tmp_path: Path):
     file, out = tmp_path / "mine.py", tmp_path / "out.json"
     file.write_text(MINE)
     result = abele(
-        *("mutate", "drop-neg-in-square", "--load", file, "--examples", 100),
+        *("mutate", "drop-neg-in-square", "--load", file, "--examples", 60),
         *("--only", "drop-guard/2", "--json", out),
     )
     assert result.exit_code == 0, result.output

@@ -21,7 +21,7 @@ from abele.tools.testing.mutation.trial import MEMORY, Trial
 from abele.tools.testing.search.contracts import with_apply
 
 BUDGET = Budget(examples=30, seconds=20.0)
-IMPATIENT = replace(BUDGET, limit=1.0)
+IMPATIENT = replace(BUDGET, limit=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_the_original_pass_survives(folding: study.Planted):
 
 
 def test_supersteps_that_are_merged_are_found():
-    planted = study.plant(GroupSupersteps(), "", replace(BUDGET, examples=10))
+    planted = study.plant(GroupSupersteps(), "", replace(BUDGET, examples=5))
     assert trial(planted, named(planted, "left-drop-sync", "any")).verdict == "found"
     assert trial(planted, named(planted, "left-skip-copy", "first")).verdict == "found"
 

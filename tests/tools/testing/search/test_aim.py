@@ -94,6 +94,6 @@ def test_what_is_not_known_is_refused(options: dict[str, object], problem: str):
 def test_a_pipeline_takes_operators_and_decisions():
     report = Report()
     check_pipeline(
-        PIPE, examples=12, seed=1, operators=[nn.MatMulOp], decisions=["ring"], report=report
+        PIPE, examples=6, seed=1, operators=[nn.MatMulOp], decisions=["ring"], report=report
     )
-    assert sum(n for (name, _, _), n in report.exercised.items() if name == "nn.matmul") >= 6
+    assert sum(n for (name, _, _), n in report.exercised.items() if name == "nn.matmul") >= 3

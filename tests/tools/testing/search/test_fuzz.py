@@ -24,7 +24,7 @@ def test_there_is_a_job_for_every_pass_and_every_level():
 
 def test_a_failure_is_saved_and_the_other_jobs_go_on(tmp_path: Path):
     checks = {"wrong one": partial(check_pass, SwapSub()), **jobs(["canonicalize"])}
-    done = {each.name: each for each in fuzz(checks, 6.0, 1, tmp_path, processes=2)}
+    done = {each.name: each for each in fuzz(checks, 2.5, 1, tmp_path, processes=2)}
     assert "swap-sub" in done["wrong one"].failure
     assert (tmp_path / "wrong-one" / "program.mlir").exists()
     assert done["canonicalize"].failure == ""
@@ -33,7 +33,7 @@ def test_a_failure_is_saved_and_the_other_jobs_go_on(tmp_path: Path):
 
 def test_train_is_fuzzed_as_steps_of_training_that_all_passes_compile():
     report = Report()
-    jobs(["train"])["train"](examples=4, seed=1, report=report)
+    jobs(["train"])["train"](examples=2, seed=1, report=report)
     assert report.examples == report.steps == report.changed > 0
 
 
@@ -80,7 +80,7 @@ def test_passes_of_xdsl_and_passes_made_of_rules_are_fuzzed(tmp_path: Path):
     path = tmp_path / "double.rw"
     path.write_text("rule double: nn.neg(nn.neg(x)) => x")
     checks = jobs(["cse", "double"], load_extensions([path]).passes)
-    done = {each.name: each for each in fuzz(checks, 1.0, 1, tmp_path)}
+    done = {each.name: each for each in fuzz(checks, 0.5, 1, tmp_path)}
     assert {name: each.failure for name, each in done.items()} == {"cse": "", "double": ""}
     assert all(each.report.examples for each in done.values())
     assert "cse" not in jobs()

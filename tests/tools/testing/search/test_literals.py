@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 import pytest
+from lengths import large
 from xdsl.rewriter import Rewriter
 
 from abele.dialects import nn
@@ -128,7 +129,7 @@ def test_a_mistake_at_a_factor_takes_more_programs():
 
 
 @pytest.mark.usefixtures("unreduced")
-@pytest.mark.parametrize("tested", [ClipAtSix, Roots, StepOfFour, OfTwelve])
+@pytest.mark.parametrize("tested", [large(Roots), large(ClipAtSix), StepOfFour, large(OfTwelve)])
 def test_without_the_numbers_it_is_not(tested: type[ModulePass], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Aim, "literals", lambda self: NO_LITERALS)
     assert not find(tested())
