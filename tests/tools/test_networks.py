@@ -1,8 +1,8 @@
 """The nine light networks, from ONNX to the machine, with weights that test something.
 
 Compiling a network takes most of the time of a test, so one test looks at all of the result.
-`make test` takes four networks and the beginning of a fifth, which have all operators and
-structures of the nine; `make bench` takes the others, with the marker large.
+`make test` takes two networks and the beginnings of two others, which have all operators and
+structures of the nine; `make bench` takes all nine, with the marker large for the other seven.
 """
 
 from pathlib import Path
@@ -23,18 +23,20 @@ from abele.tools.debug.run_check import TOLERANCE, check_run, relative_error, ro
 from abele.tools.importers.light_networks import light_file, light_input, light_names, seeded
 from abele.tools.workshop.trace import traceability
 
-QUICK = ("alexnet", "squeezenet")
+QUICK = ("squeezenet",)
 
-BEGINNING = "inception_v2", "r161"
-"""A network, and the value at which its beginning ends: behind three blocks, the last of which
-halves the image."""
+BEGINNINGS = {"inception_v2": "r161", "alexnet": "r7"}
+"""The value at which the beginning of a network ends: behind three blocks, the last of which halves
+the image; and behind two convolutions, each with its response normalization and pooling."""
 
 LARGE = {
-    "inception_v2": "its beginning has its blocks, resnet50 is as deep",
-    "vgg19": "alexnet has its convolutions, poolings and dense layers",
+    "alexnet": "its beginning has its normalization, squeezenet and shufflenet have the rest",
+    "resnet50": "shufflenet adds and normalizes, the beginning of inception_v2 is of its kind",
+    "inception_v2": "its beginning has its blocks, shufflenet is as deep",
+    "vgg19": "squeezenet has its convolutions and poolings, shufflenet a dense layer",
     "zfnet512": "alexnet has all its operators, with windows of other sizes",
-    "inception_v1": "squeezenet has its branches, alexnet its response normalization",
-    "densenet121": "that beginning concatenates and normalizes, resnet50 is as deep",
+    "inception_v1": "squeezenet has its branches, the beginning of alexnet its normalization",
+    "densenet121": "the beginning of inception_v2 concatenates and normalizes",
 }
 """Networks of `make bench`, with the networks of `make test` that have the same operators."""
 
@@ -73,12 +75,8 @@ NAMES = [pytest.param(name, marks=marks(name)) for name in light_names()]
 
 LATER = [pytest.mark.slow, pytest.mark.large]
 
-FEW = [
-    pytest.param(name, marks=[] if name in ("squeezenet", "shufflenet") else LATER)
-    for name in light_names()
-]
-"""For what does not depend on the structure of a network: make test takes two, with and without
-normalization."""
+FEW = [pytest.param(name, marks=[] if name == "shufflenet" else LATER) for name in light_names()]
+"""For what does not depend on the structure of a network: make test takes one, which normalizes."""
 
 
 EACH_FORM = [
@@ -109,9 +107,9 @@ def operators(proto: onnx.ModelProto) -> set[str]:
 
 def test_the_networks_of_make_test_have_every_operator_of_the_others():
     published = {each: onnx.load(light_file(each)) for each in light_names()}
-    name, last = BEGINNING
-    tested = operators(beginning(published[name], last))
-    tested = tested.union(*(operators(published[each]) for each in published if each not in LARGE))
+    begun = (beginning(published[name], last) for name, last in BEGINNINGS.items())
+    whole = (published[name] for name in published if name not in LARGE)
+    tested = {each for proto in (*begun, *whole) for each in operators(proto)}
     for name in LARGE:
         assert operators(published[name]) <= tested, name
 
@@ -137,8 +135,8 @@ def test_a_light_network_on_a_mesh(name: str):
 
 
 @pytest.mark.slow
-def test_the_beginning_of_a_deep_network_with_branches_on_mk2():
-    name, last = BEGINNING
+@pytest.mark.parametrize(("name", "last"), BEGINNINGS.items())
+def test_the_beginning_of_a_network_on_mk2(name: str, last: str):
     cycles_of_right_results(beginning(seeded(name), last), dict(light_input(name)))
 
 
@@ -170,7 +168,9 @@ def test_a_published_file_runs_as_fast_as_with_weights(name: str):
     assert relative_error(result, by_onnxruntime(onnx.load(path), inputs)) < TOLERANCE
 
 
-@pytest.mark.parametrize("name", ["squeezenet", pytest.param("resnet50", marks=LATER)])
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=LATER) for each in ("squeezenet", "resnet50")]
+)
 def test_a_light_network_with_narrow_floats(name: str):
     proto, inputs = seeded(name), dict(light_input(name))
     exe = compile_model(proto, passes="narrow-floats,nn,partition,tile,exchange")

@@ -26,6 +26,7 @@ def cases() -> Iterator[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.large
 def test_cases_of_the_suite_pass():
     verdicts = [judge(case) for case in cases()]
     assert len(verdicts) > 50

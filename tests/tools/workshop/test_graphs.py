@@ -45,6 +45,7 @@ def test_the_measured_figures_are_those_of_the_graph(tmp_path: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_alexnet_can_be_split_as_finely_as_published_pictures_show():
     """18.7 million vertices and 115.8 million edges, and not many more."""
     name, batch, vertices = NETWORKS[-1].split(":")

@@ -18,6 +18,7 @@ def test_networks_are_named_with_images_and_precision():
         parsed("alexnet:4:int8")
 
 
+@pytest.mark.large
 def test_a_network_is_compiled_priced_and_run():
     found = measured("squeezenet", 1, "float32", "mk1x2", 1)
     assert found["cycles"] > 0

@@ -14,6 +14,7 @@ from abele.tools.workshop import start
 from abele.tools.workshop.start import COMMANDS, cold_and_warm, lines, measured
 
 
+@pytest.mark.large
 def test_a_warm_start_reads_what_a_cold_one_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     cache = tmp_path / "cache"
     copy_kernels(cache)

@@ -57,6 +57,7 @@ def test_counts_by_layer_and_by_phase_add_up_to_those_of_the_profile(network: st
             assert of_layers == found[phase][size] == exe.profile["phases"][phase][size]
 
 
+@pytest.mark.large
 def test_the_bench_prints_and_draws_a_step(network: str, tmp_path: Path):
     options = ["--networks", f"{network}:2", "--target", "tiny:4", "--layers"]
     result = CliRunner().invoke(script(training), [*options, "--folder", str(tmp_path)])

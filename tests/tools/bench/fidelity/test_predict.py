@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import pytest
+from lengths import large
 
 from abele.backends.target import resolve_target
 from abele.tools.bench.fidelity.cases import (
@@ -36,7 +37,7 @@ def calibration(*families: str):
         ("triad", 0.03, 0.03),
         ("stencil", 0.07, 0.07),
         ("stencil across chips", 0.15, 0.26),
-        ("gemm", 0.05, 0.2),
+        large("gemm", 0.05, 0.2),
     ],
 )
 def test_predictions_meet_the_calibration(family, median, worst):

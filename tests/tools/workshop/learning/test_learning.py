@@ -20,6 +20,7 @@ def installed(package: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_digits_are_learned_in_two_epochs():
     installed("sklearn")
     found = learn(TASKS["digits"], 0, epochs=2)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from lengths import large
 
 from abele.dialects.variable import Variable
 from abele.tools import Executable, compile_model
@@ -33,10 +34,6 @@ INSIDE = {"pipeline": "layer0.up.*,layer1.up.*,head.*", "stage_chips": "0,1,2,0"
 AGAIN = {"recompute": "stages"}
 TURNS = {"schedule": "interleaved"}
 COPIES = {"replicas": 2}
-
-
-def large(*case: Any) -> Any:
-    return pytest.param(*case, marks=pytest.mark.large)
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +70,9 @@ def chips_of(exe: Executable, state: str) -> set[int]:
 @pytest.mark.parametrize(
     ("chips", "parts", "options"),
     [
-        (2, 4, LAYERS),
-        (2, 4, LAYERS | AGAIN | TURNS),
-        (4, 4, TIED | TURNS),
+        large(2, 4, LAYERS),
+        large(2, 4, LAYERS | AGAIN | TURNS),
+        large(4, 4, TIED | TURNS),
         (4, 4, INSIDE | AGAIN | TURNS),
         large(2, 4, LAYERS | AGAIN),
         large(2, 4, LAYERS | TURNS),

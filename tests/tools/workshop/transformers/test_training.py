@@ -19,6 +19,7 @@ FLOAT32, FLOAT16, _, UNIT = ARITHMETICS[:4]
 SMALL = Shape(layers=1, width=16, heads=2, hidden=16, words=3200, tokens=32)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("name", "halves"), [("bert", (FLOAT16, UNIT)), ("gpt2", (FLOAT16,))])
 def test_the_losses_in_float16_fall_as_in_float32(name: str, halves: tuple[Arithmetic, ...]):
     asked = Training(learning_rate=0.3)

@@ -80,6 +80,7 @@ def test_sums_grow_with_elements_and_with_replicas():
     assert sum_cycles(2, 2, 20_000, FOUR) < 2 * sum_cycles(4, 1, 20_000, FOUR)
 
 
+@pytest.mark.large
 def test_a_stage_trains_attentions_and_feed_forwards_in_turns():
     small = Stage(2, 1, 2, 4, 8, 2, 16)
     assert small.kinds == "afa"
