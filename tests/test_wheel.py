@@ -71,7 +71,18 @@ def test_the_wheel_holds_every_module_that_users_run(tmp_path: Path):
         shutil.copy(ROOT / name, source / name)
     run(source, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path))
     (wheel,) = tmp_path.glob("*.whl")
-    run(tmp_path, "-m", "pip", "install", "--no-deps", "--no-index", "--target", str(target), wheel)
+    run(
+        tmp_path,
+        "-m",
+        "pip",
+        "install",
+        "--no-compile",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(target),
+        wheel,
+    )
     # -S leaves out the site packages, and so the editable install of the checkout itself.
     search = os.pathsep.join((str(target), sysconfig.get_path("purelib")))
     arguments = ("-c", IMPORT_EVERYTHING, str(target), " ".join(KERNELS))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from lengths import large
 from some_models import classifier, convolutions
 
 from abele.dialects.exchange import VariableOp
@@ -40,7 +41,7 @@ def test_a_network_gives_the_same_results_on_several_chips(chips: int):
         np.testing.assert_allclose(several.run(given)[name], array, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("optimizer", "chips"), [("adam", 2), ("sgd", 4)])
+@pytest.mark.parametrize(("optimizer", "chips"), [("adam", 2), large("sgd", 4)])
 def test_steps_of_training_leave_the_same_weights_on_several_chips(chips: int, optimizer: str):
     rng = np.random.default_rng(0)
     inputs = {

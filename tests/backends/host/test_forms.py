@@ -24,7 +24,7 @@ TERMS = 1, 3, 64, 127, 128, 129, 200, 256, 257, 300, 511, 600, 641, 1000
 WINDOWS = [(c, h, k) for c in (3, 17, 40, 130) for h in (4, 5, 7, 9) for k in (1, 2, 3)]
 """Channels, side of the image, and side of the window."""
 
-PARTS, EACH = 4, 12
+PARTS, EACH = 2, 8
 
 BLOCK = Shape(layers=1, width=48, heads=3, hidden=150, words=50, tokens=19)
 

@@ -19,7 +19,7 @@ pytest.importorskip("numba")
 
 TAILS = (9, 15, 17, 31, 33, 65, 67, 129)
 """Lengths of rows that leave a tail after whole vectors of 8 and 16 elements."""
-PROGRAMS, EACH = 4, 12
+PROGRAMS, EACH = 2, 8
 
 
 def generated(number: int, operators: Operators | None = None) -> Program | None:

@@ -135,6 +135,7 @@ def test_kernels_are_compiled_with_one_line_and_kept(folder: Path, capfd: pytest
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.large
 def test_forms_are_kept_beside_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch):
     found = {}
     for form in ("wide", "narrow"):
@@ -146,6 +147,7 @@ def test_forms_are_kept_beside_each_other(folder: Path, monkeypatch: pytest.Monk
     assert load.loaded_kernels() == {TASK: found["narrow"]}
 
 
+@pytest.mark.large
 def test_settings_of_numba_change_no_kernel(folder: Path, monkeypatch: pytest.MonkeyPatch):
     (folder / ".numba_config.yaml").write_text("disable_jit: 1")
     monkeypatch.chdir(folder)
@@ -166,6 +168,7 @@ def test_kernels_that_cannot_be_kept_are_used_with_one_warning(
     assert "ABELE_CACHE" in warned
 
 
+@pytest.mark.large
 def test_kernels_of_damaged_files_are_compiled_and_kept_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -366,6 +369,7 @@ def test_code_that_nobody_has_proved_is_not_used_under_another_name(code: bytes)
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_two_processes_that_compile_at_once_both_have_kernels(folder: Path):
     script = f"from abele.backends.host import load; print(load.has_kernels({TASK!r}))"
     command = [sys.executable, "-c", script]
@@ -376,6 +380,7 @@ def test_two_processes_that_compile_at_once_both_have_kernels(folder: Path):
     assert kept(folder) == [".code", ".proof"]
 
 
+@pytest.mark.large
 def test_a_task_is_proved_if_the_files_of_what_it_needs_are_gone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

@@ -93,7 +93,7 @@ def test_generated_programs_are_kept_whole_or_not_at_all():
     kept = 0
     # A file holds a sixth of the programs of all operators, and a third of those of these few.
     few = default_operators(("nn.add", "nn.concat", "nn.matmul", "nn.reduce", "nn.softmax"))
-    for operators, number in product((None, few), range(24)):
+    for operators, number in product((None, few), range(10)):
         program = generated(number, operators)
         if program is None:
             continue
@@ -107,7 +107,7 @@ def test_generated_programs_are_kept_whole_or_not_at_all():
             expected = {name: x.tobytes() for name, x in machine.run(program.inputs).items()}
             found = {name: x.tobytes() for name, x in run.run(program.inputs).items()}
             assert found == expected
-    assert kept > 4
+    assert kept > 1
 
 
 def tables_of(machine: Machine, module: ModuleOp) -> np.ndarray | None:

@@ -31,7 +31,7 @@ from .unit_orders import in_another_order
 pytest.importorskip("numba")
 
 COUNTS = (1, 2, 3, 7)
-PROGRAMS, EACH = 4, 4
+PROGRAMS, EACH = 2, 4
 RACING = 20
 """The number of a generated program that a race shows in."""
 

@@ -7,6 +7,8 @@ from itertools import islice
 from math import ceil
 from random import Random
 
+import pytest
+from lengths import lengths
 from xdsl.dialects.builtin import ModuleOp
 
 from abele.backends.faults import IndexFault
@@ -123,9 +125,10 @@ def _results(program: Program, module: ModuleOp) -> dict[str, bytes] | None:
     return {name: array.tobytes() for name, array in {**done.outputs, **done.state}.items()}
 
 
-def test_chips_change_no_byte_of_a_generated_program():
+@pytest.mark.parametrize("examples", lengths(12, 40))
+def test_chips_change_no_byte_of_a_generated_program(examples: int):
     spread = between = 0
-    for program in islice(_programs_on_chips(3), 40):
+    for program in islice(_programs_on_chips(3), examples):
         if any(op.name == "nn.drawn" for op in program.module.walk()):
             # Each worker of each tile draws words of its own.
             continue
@@ -138,4 +141,4 @@ def test_chips_change_no_byte_of_a_generated_program():
         except DoesNotFit:
             continue
         between += 'sync "all"' in str(several)
-    assert min(spread, between) > 10
+    assert min(spread, between) > examples / 4

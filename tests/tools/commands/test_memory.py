@@ -11,6 +11,7 @@ from shlex import split
 
 import onnx
 import pytest
+from lengths import large
 from some_models import model, node, random
 from training import training_step
 from typer.testing import CliRunner
@@ -292,12 +293,8 @@ builtin.module {
 @pytest.mark.parametrize(
     ("text", "target"),
     [
-        pytest.param(MASKED, "tiny:4,memory.bytes_per_tile=98000", id="a mask"),
-        pytest.param(
-            *(training_step(5, 8, 16), "tiny:8,memory.bytes_per_tile=30000"),
-            marks=[pytest.mark.slow, pytest.mark.large],
-            id="a training step",
-        ),
+        large(MASKED, "tiny:4,memory.bytes_per_tile=98000", id="a mask"),
+        large(training_step(5, 8, 16), "tiny:8,memory.bytes_per_tile=30000", id="a training step"),
     ],
 )
 def test_a_program_that_does_not_fit_fits_with_recomputation(text: str, target: str):

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from lengths import large
 from some_models import model, node, random
 from typer.testing import CliRunner
 
@@ -127,7 +128,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(files: tuple[str, str], tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("wait", "sent"), [(0.0, signal.SIGINT), (0.05, signal.SIGTERM), (0.3, signal.SIGINT)]
+    ("wait", "sent"), [(0.0, signal.SIGINT), (0.05, signal.SIGTERM), large(0.3, signal.SIGINT)]
 )
 def test_a_signal_leaves_a_checkpoint_that_goes_on_to_the_same_bits(
     files: tuple[str, str], tmp_path: Path, wait: float, sent: signal.Signals

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lengths import large
 from some_tensors import context, module_of, small_integers
 
 from abele.dialects.variable import Variable
@@ -78,14 +79,13 @@ def test_inference_in_a_pipeline_is_that_of_one_chip(network: Path, chips: int, 
 @pytest.mark.parametrize(
     ("chips", "options"),
     [
-        (2, {"pipeline": "2"}),
+        large(2, {"pipeline": "2"}, id="grouped"),
         (2, {"pipeline": "2", "schedule": "interleaved", "recompute": "stages"}),
         # The head shares the chip of the first layer, whose weight it has.
         (2, {"pipeline": "fc2,head", "stage_chips": "0,1,0", "schedule": "sequential"}),
-        (4, {"pipeline": "4", "recompute": "stages"}),
+        large(4, {"pipeline": "4", "recompute": "stages"}, id="recomputed"),
         (4, {"pipeline": "2", "replicas": 2}),
     ],
-    ids=["grouped", "interleaved", "tied", "recomputed", "replicated"],
 )
 def test_training_in_a_pipeline_is_that_of_one_chip(
     network: Path, chips: int, options: dict[str, Any]

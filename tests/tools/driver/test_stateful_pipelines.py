@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from lengths import large
 from onnx import TensorProto, helper, numpy_helper
 
 from abele.tools import Executable, compile_model
@@ -60,9 +61,7 @@ def trained(network: Path, target: str, **options: Any) -> Executable:
     return exe
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"schedule": "interleaved", "recompute": "stages"}], ids=["kept", "recomputed"]
-)
+@pytest.mark.parametrize("options", [large({}), {"schedule": "interleaved", "recompute": "stages"}])
 def test_masks_and_running_statistics_are_those_of_one_chip(network: Path, options: dict[str, Any]):
     one = trained(network, "tiny:4")
     several = trained(

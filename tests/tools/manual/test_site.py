@@ -11,6 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 
+# mkdocs reads all modules and renders all pages: eighteen seconds.
+pytestmark = [pytest.mark.slow, pytest.mark.large]
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from lengths import large
 from some_models import model, node, random
 from training import training_step, with_phases
 
@@ -103,9 +104,11 @@ def test_a_bound_out_of_reach_names_the_least_that_can_be_reached(step: Path):
     assert compile_model(step, TARGET, recompute=f"auto:{least}").memory.max_tile_bytes <= least
 
 
-def test_a_target_that_is_too_small_is_refused_as_ever(step: Path):
+def test_a_target_that_is_too_small_is_refused_as_ever(tmp_path: Path):
+    path = tmp_path / "step.mlir"
+    path.write_text(training_step(2, 8, 16))
     with pytest.raises(DoesNotFit):
-        compile_model(step, f"{TARGET},memory.bytes_per_tile=20000", recompute="auto")
+        compile_model(path, f"{TARGET},memory.bytes_per_tile=20000", recompute="auto")
 
 
 @pytest.mark.parametrize(
@@ -187,8 +190,15 @@ def network() -> onnx.ModelProto:
 STOCHASTIC = {"precision": "pure-float16", "rounding": "stochastic"}
 
 
-@pytest.mark.parametrize("options", [{}, STOCHASTIC], ids=["float32", "stochastic"])
-@pytest.mark.parametrize("how", ["sqrt", "auto", "*"])
+@pytest.mark.parametrize(
+    ("how", "options"),
+    [
+        ("auto", STOCHASTIC),
+        ("*", {}),
+        *(large(*each) for each in (("auto", {}), ("*", STOCHASTIC), ("sqrt", {}))),
+        large("sqrt", STOCHASTIC),
+    ],
+)
 def test_what_is_computed_again_drops_and_rounds_the_same_elements_to_the_bit(how, options):
     train = Training(loss="mean_square", learning_rate=2.0**-9, freeze=("rate",))
     inputs = {name: whole((BATCH, WIDTH), i) for i, name in enumerate(("x", "target"))}
@@ -254,6 +264,7 @@ func.func @main(%x: !x, %rows: tensor<256x1xf32>, %columns: tensor<1x128xf32>,
 }"""
 
 
+@pytest.mark.large
 def test_plans_and_bisection_are_those_of_the_program_with_the_choice(tmp_path: Path):
     (tmp_path / "m.mlir").write_text(MASKED)
     target = "tiny:16,memory.bytes_per_tile=56000"

@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from lengths import large
 
 SCRIPT = Path(__file__).parents[3] / "large_graph.py"
 
 
 @pytest.mark.slow
-def test_drawing_many_vertices_takes_the_predicted_memory():
-    vertices, edges = 400_000, 2_500_000
+@pytest.mark.parametrize(("vertices", "edges"), [(100_000, 600_000), large(400_000, 2_500_000)])
+def test_drawing_many_vertices_takes_the_predicted_memory(vertices: int, edges: int):
     run = subprocess.run(
         [sys.executable, str(SCRIPT), str(vertices), str(edges), "1024"],
         capture_output=True,
