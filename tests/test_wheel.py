@@ -62,6 +62,7 @@ NEEDS_A_CHECKOUT = (
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_the_wheel_holds_every_module_that_users_run(tmp_path: Path):
     source, target = tmp_path / "source", tmp_path / "target"
     # A copy: setuptools leaves a build folder in the tree, and reads one that it finds.

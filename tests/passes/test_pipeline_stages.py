@@ -2,6 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lengths import large
 from some_tensors import context, counting, module_of
 from staged_programs import staged_loop
 from xdsl.dialects.func import FuncOp
@@ -105,8 +106,8 @@ def test_a_pipeline_gives_the_bits_of_its_loop(schedule: ScheduleName, recompute
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("options", [{}, {"optimizer": "adam", "clip_norm": 1.0}])
-@pytest.mark.parametrize("cuts", [("fc1",), ("fc1", "tanh1", "fc2")])
+@pytest.mark.parametrize("options", [large({}), {"optimizer": "adam", "clip_norm": 1.0}])
+@pytest.mark.parametrize("cuts", [large(("fc1",)), ("fc1", "tanh1", "fc2")])
 def test_training_with_accumulation_gives_the_bits_of_its_loop(
     schedule: ScheduleName, options: dict[str, object], cuts: tuple[str, ...]
 ):

@@ -109,6 +109,7 @@ def test_a_transformer_block(dtype: str):
     assert forms_that_differ(exe) == []
 
 
+@pytest.mark.large
 def test_a_step_of_training_and_the_weights_after_it():
     train = Train(loss="mean_square", optimizer="adam")
     exe = compile_model(encoder(BLOCK, "float32"), "mk2:24", train=train, cache=False)

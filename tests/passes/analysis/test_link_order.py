@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lengths import large
 from some_models import model, node, random
 
 from abele.dialects.steps import Copy, Load, Store, Superstep
@@ -60,7 +61,7 @@ def check_order(exe: Executable) -> None:
 @pytest.mark.parametrize(
     ("target", "options"),
     [
-        ("tiny:10", {}),
+        large("tiny:10", {}),
         ("tiny:20,links.topology=ladder,links.chips=2", {"replicas": 2}),
     ],
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from lengths import large
 from some_models import model, node
 
 from abele.dialects.steps import Superstep
@@ -109,7 +110,7 @@ def layers():
     return model(nodes, {"x": ["N", 8]}, [last], weights)
 
 
-@pytest.mark.parametrize(("way", "meetings"), [("direct", 2), ("ring", 5)])
+@pytest.mark.parametrize(("way", "meetings"), [("direct", 2), large("ring", 5)])
 def test_chips_meet_as_often_for_several_small_gradients_as_for_one(way: str, meetings: int):
     train = Training(loss="mean_square", reduction="sum", learning_rate=0.125)
     target = "tiny:32,links.topology=ladder,links.chips=4"

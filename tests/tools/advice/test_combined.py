@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import pytest
 from training import training_step
 
 from abele.backends.target import resolve_target
@@ -11,6 +12,7 @@ from abele.tools.driver.executable import Executable
 from abele.tools.extensions import Extensions
 
 
+@pytest.mark.large
 def test_changes_that_free_memory_are_combined(tmp_path: Path):
     path = tmp_path / "step.mlir"
     path.write_text(training_step(4, 8, 8))

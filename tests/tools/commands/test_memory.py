@@ -330,6 +330,7 @@ def test_a_missed_bound_of_recomputation_is_an_error_below_the_map():
     assert memory("--target", "tiny:4", "--recompute", "auto:600000").exit_code == 0
 
 
+@pytest.mark.large
 def test_one_line_says_that_nothing_can_be_recomputed():
     line = "computing values again would free no memory on the fullest tile"
     enough = "tiny:4,memory.bytes_per_tile=24000,memory.reserved_bytes=4000"

@@ -128,7 +128,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(files: tuple[str, str], tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("wait", "sent"), [(0.0, signal.SIGINT), (0.05, signal.SIGTERM), large(0.3, signal.SIGINT)]
+    ("wait", "sent"), [large(0.0, signal.SIGINT), (0.05, signal.SIGTERM), large(0.3, signal.SIGINT)]
 )
 def test_a_signal_leaves_a_checkpoint_that_goes_on_to_the_same_bits(
     files: tuple[str, str], tmp_path: Path, wait: float, sent: signal.Signals

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import onnx
 import pytest
+from lengths import large
 from some_models import model, node, random
 
 from abele.tools import Executable, Training, compile_model
@@ -74,7 +75,7 @@ def lstm_loss(given: Weights) -> float:
     return float(-z[np.arange(BATCH), LABELS].mean())
 
 
-@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("recompute", [large(False), True])
 def test_a_step_of_an_lstm_follows_differences_in_float64(recompute: bool):
     loss, found = stepped("LSTM", recompute=recompute)
     start = {name: array.astype(np.float64) for name, array in weights("LSTM").items()}

@@ -214,7 +214,7 @@ def normalised(chips: int, groups: int) -> Executable:
     return exe
 
 
-@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("groups", [large(1), 2])
 def test_replicas_normalise_as_one_chip_does_by_all_samples_or_by_groups(groups: int):
     one, two = normalised(1, groups), normalised(2, groups)
     for name, array in one.states.items():

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from lengths import large
 from some_models import model, node, random
 from typer.testing import CliRunner
 
@@ -191,7 +192,7 @@ BATCHES = {
 
 @pytest.mark.parametrize(
     "options",
-    [{"momentum": 0.9}, {"optimizer": "adam", "epsilon": 1e-2, "clip_norm": 1.0}],
+    [large({"momentum": 0.9}), {"optimizer": "adam", "epsilon": 1e-2, "clip_norm": 1.0}],
 )
 def test_several_steps_in_a_run_find_what_the_steps_before_have_left(options: dict[str, object]):
     many, one = trained(steps=4, **options), trained(**options)

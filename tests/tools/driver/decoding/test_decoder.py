@@ -96,6 +96,7 @@ def follows(name: str, prompt: Sequence[int], found: Sequence[int]) -> bool:
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "grouped", "packed", "scattered"])
 @pytest.mark.parametrize("name", ["gpt2", "llama", large("grouped"), "scattered"])
+@pytest.mark.parametrize("name", ["gpt2", large("llama"), large("grouped"), "scattered"])
 def test_64_tokens_are_those_of_onnxruntime(name: str):
     # The prompt of nine tokens takes three runs.
     assert decoder(name).prompt == 4

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from hypothesis import given, settings
-from lengths import lengths
+from lengths import large, lengths
 from xdsl.dialects.builtin import f32
 
 from abele.dialects import control, nn
@@ -151,7 +151,7 @@ def test_steps_of_lower_levels_compute_the_same_as_their_origins(level: str, exa
     assert compared >= examples / 5
 
 
-@pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
+@pytest.mark.parametrize("level", [large("partition"), large("tile"), "exchange"])
 @pytest.mark.parametrize("examples", lengths(10, 30))
 def test_several_steps_in_a_run_compute_the_same_at_each_level(level: str, examples: int):
     compared = 0

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 
 import pytest
+from lengths import lengths
 
 from abele.dialects import nn
 from abele.dialects.abele import Plan
@@ -55,9 +56,10 @@ def test_programs_are_about_the_operators_that_a_caller_gives():
 
 
 @pytest.mark.parametrize("decision", ["ring", "combine"])
-def test_plans_make_the_decisions_that_a_caller_gives(decision: str):
+@pytest.mark.parametrize("examples", lengths(10, 30))
+def test_plans_make_the_decisions_that_a_caller_gives(decision: str, examples: int):
     both = ([decision], [])
-    some, any_ = (counted(Aim.of((), "planned", ["nn.matmul"], given), 30) for given in both)
+    some, any_ = (counted(Aim.of((), "planned", ["nn.matmul"], given), examples) for given in both)
     assert some.get(decision, 0) > any_.get(decision, 0)
 
 

@@ -79,7 +79,7 @@ def planned(program: Program, passes: PassList) -> ModuleOp:
     return program.module
 
 
-@pytest.mark.parametrize("examples", lengths(20, 60))
+@pytest.mark.parametrize("examples", lengths(15, 60))
 def test_random_plans_have_steps_which_the_planner_takes_for_want_of_memory_alone(examples: int):
     assert plans_in_steps(examples, at_random=False) == 0
     assert plans_in_steps(examples, at_random=True) >= examples / 15

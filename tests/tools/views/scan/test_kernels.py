@@ -35,6 +35,7 @@ def coarse(picture: np.ndarray) -> np.ndarray:
     return picture.reshape(8, SIZE // 8, 8, SIZE // 8).sum(axis=(1, 3))
 
 
+@pytest.mark.large
 def test_straight_fibres_are_the_lines_that_datashader_draws(datashader: ModuleType):
     import pandas
 
