@@ -38,8 +38,8 @@ $(VENV)/.typed: $(INSTALLED) $(shell find $(PACKAGES) -name __pycache__ -prune -
 	$(BIN)/basedpyright
 	touch $@
 
-# Eight minutes on two idle cores; `make suite COSTS=FILE` says what each test takes of them.
-# CONTRIBUTING.md has the budget. Properties have two fifths of the examples that their tests name.
+# The budget is in CONTRIBUTING.md; `make suite COSTS=FILE` writes what each test takes of it.
+# Properties have two fifths of the examples that their tests name.
 suite: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal --maxfail 20 --durations 20 -m 'not large' \
 	  --times 0.4 $(if $(COSTS),--log-cost $(COSTS))
