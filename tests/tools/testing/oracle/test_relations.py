@@ -183,7 +183,7 @@ def test_a_pass_that_mixes_elements_of_a_batch_is_found(tmp_path: Path):
 def test_a_batch_is_an_axis_that_nothing_mixes():
     found = uncut = 0
     # A third of all programs have such an axis.
-    for i in range(25):
+    for i in range(60):
         program = build(random_sketch(Random(f"batch {i}")), default_operators())
         whole = bounded_run(program)
         if whole.fault is not None or whole.dead_fault:
