@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
-from xdsl.ir import Dialect
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.ir import Attribute, Dialect, Operation
 
 from ..ir.legality import ModuleFacts, holds, row
 from ..ir.level import Level
@@ -14,6 +15,12 @@ from ..ir.upstream import Context, ModuleOp, VerifyException
 from ..ir.xdsl.walk import operations
 
 NAME = "onnx"
+
+FUNCTION = f"{NAME}.function"
+"""The operation that holds a function of a model."""
+
+TRAINING = f"{NAME}.training"
+"""The attribute of a module that holds what its model says about training."""
 
 _HOME = "abele.dialects.onnx"
 
@@ -61,3 +68,41 @@ def has_onnx(module: ModuleOp) -> bool:
     if any(name.startswith("onnx.") for name in module.attributes):
         return True
     return any(op.name.partition(".")[0] == NAME for op in operations(module))
+
+
+def uncalled_functions(module: ModuleOp) -> list[Operation]:
+    """The functions of a model that neither its graph nor a called function calls.
+
+    None of a model with training information, whose graphs may call them.
+    """
+    functions: dict[tuple[str, str], list[Operation]] = {}
+    others: list[Operation] = []
+    for op in module.body.block.ops:
+        if op.name == FUNCTION:
+            fields = cast("DictionaryAttr", op.properties["fields"]).data
+            functions.setdefault(
+                (_text(fields.get("domain")), _text(fields.get("name"))), []
+            ).append(op)
+        else:
+            others.append(op)
+    if not functions or TRAINING in module.attributes:
+        return []
+    pending = others
+    while pending:
+        for op in pending.pop().walk():
+            pending += functions.pop(_operator(op), ())
+    return [op for some in functions.values() for op in some]
+
+
+def _operator(op: Operation) -> tuple[str, str]:
+    """The domain and the name of what a node computes."""
+    definition = getattr(op, "DEFINITION", None)
+    if definition is not None:
+        return definition.domain, definition.op_type
+    given = op.properties
+    return _text(given.get("domain")), _text(given.get("op_type"))
+
+
+def _text(attribute: Attribute | None) -> str:
+    text = attribute.data if isinstance(attribute, StringAttr) else ""
+    return "" if text == "ai.onnx" else text

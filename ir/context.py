@@ -14,14 +14,16 @@ class AbeleContext(Context):
 
     Attributes:
         levels: the levels that a program passes through, from the highest to the lowest.
+        sources: the levels above them, on which a program of another compiler is.
     """
 
     blobs: BlobStore = field(default_factory=BlobStore)
     levels: tuple[Level, ...] = ()
+    sources: tuple[Level, ...] = ()
 
     def clone(self) -> "AbeleContext":
         """A context with the same dialects. It shares the blob store, since blobs never change."""
-        copy = AbeleContext(blobs=self.blobs, levels=self.levels)
+        copy = AbeleContext(blobs=self.blobs, levels=self.levels, sources=self.sources)
         vars(copy).update(vars(super().clone()))
         return copy
 

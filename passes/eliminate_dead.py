@@ -9,6 +9,7 @@ from xdsl.traits import IsTerminator, Pure
 
 from ..dialects import control, nn
 from ..dialects.levels import NN
+from ..dialects.onnx_level import uncalled_functions
 from ..ir.edit import Edit, source_at
 from ..ir.rewriting import Source, may_rewrite
 from ..ir.upstream import Context, ModuleOp, ModulePass
@@ -18,7 +19,8 @@ from ..ir.upstream import Context, ModuleOp, ModulePass
 class EliminateDead(ModulePass):
     """Remove operations without effect whose results have no uses, and states without uses.
 
-    nn -> nn, and onnx -> onnx, where weights that nobody reads are removed too. A repeat or an if
+    nn -> nn, and onnx -> onnx, where weights that nobody reads and functions of the model that
+    nobody calls are removed too. A repeat or an if
     has no effect if nothing inside it has one. A while and a call stay: a while may never end, and
     a call may store.
     """
@@ -41,6 +43,8 @@ class EliminateDead(ModulePass):
         for each in tuple(op.walk()):
             if isinstance(each, nn.StateOp) and each.sym_name.data not in used:
                 _erase(each, UNUSED)
+        for each in uncalled_functions(op):
+            _erase(each, UNCALLED)
 
 
 def _is_removable(op: Operation) -> bool:
@@ -60,3 +64,4 @@ def _erase(op: Operation, source: Source) -> None:
 
 UNREAD = source_at("remove what nobody reads", EliminateDead.apply)
 UNUSED = source_at("remove a state without use", EliminateDead.apply)
+UNCALLED = source_at("remove a function without calls", EliminateDead.apply)

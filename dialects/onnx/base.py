@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, var_operand_def, var_result_def
 
 from ...ir.upstream import ModuleOp, Parser, Printer
+from ..onnx_level import FUNCTION
 from .definitions import latest_version, plain_domain
 
 NODE = "onnx.node"
@@ -21,9 +22,6 @@ GRAPH = "onnx.graph"
 
 MODEL = "onnx.model"
 """The attribute of a module: the fields of its model beside graph and functions."""
-
-TRAINING = "onnx.training"
-"""The attribute of a module that holds what its model says about training."""
 
 OUTPUTS = "outputs"
 """The entry of NODE with the names of the results."""
@@ -107,7 +105,7 @@ def opsets_around(op: Operation | None) -> Mapping[str, int]:
     Empty outside of a module that says so.
     """
     while op is not None:
-        if op.name == "onnx.function":
+        if op.name == FUNCTION:
             return opsets_of(op.properties.get("fields"))
         if isinstance(op, ModuleOp):
             return opsets_of(op.attributes.get(MODEL))

@@ -17,6 +17,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 
 from ...ir.upstream import VerifyException
+from ..onnx_level import FUNCTION
 from .attributes import TensorAttr
 from .base import Node
 from .kinds import OfKinds
@@ -154,7 +155,7 @@ class FunctionOp(Node):
         body: its nodes. The arguments are the inputs.
     """
 
-    name = "onnx.function"
+    name = FUNCTION
     fields = prop_def(DictionaryAttr)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove())

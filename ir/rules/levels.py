@@ -24,7 +24,7 @@ def bind_levels(file: RuleFile, vocabulary: Vocabulary) -> PassLevels | None:
 
 
 def _level(declared: Declared, file: RuleFile, vocabulary: Vocabulary) -> Level:
-    known = {level.name: level for level in vocabulary.levels}
+    known = {level.name: level for level in (*vocabulary.levels, *vocabulary.sources)}
     if declared.level not in known:
         message = f"no level {declared.level}{suggestion(declared.level, known)}"
         raise refusal(declared.place, message, file.text)

@@ -241,12 +241,13 @@ class Sampler:
     # One operation
 
     def _op(
-        self, pattern: BoundPattern, choices: Choices, state: _State, model: _Plan
+        self, pattern: BoundPattern, choices: Choices, state: _State, model: _Plan, results: int = 0
     ) -> Operation | None:
         """An operation that the pattern matches, with its operands; None if none was found.
 
         Args:
             model: the choices that made earlier programs for which all guards held.
+            results: the fewest results, because a reader names the last of them.
         """
         if pattern.place in model.ops:
             cls, usual = model.ops[pattern.place]
@@ -255,7 +256,7 @@ class Sampler:
         nested: dict[int, SSAValue] = {}
         for i, each in enumerate(pattern.operands):
             if isinstance(each, BoundNested):
-                inner = self._op(each.pattern, choices, state, model)
+                inner = self._op(each.pattern, choices, state, model, each.index + 1)
                 if inner is None or each.index >= len(inner.results):
                     return None
                 nested[i] = inner.results[each.index]
@@ -278,7 +279,7 @@ class Sampler:
                 replay = climb.step(choices.random)
             attempt = choices.again(replay)
             trial = state.copy()
-            made = _Trial(self, cls, pattern, attempt, trial, nested).op()
+            made = _Trial(self, cls, pattern, attempt, trial, nested, results).op()
             if isinstance(made, Operation):
                 state.values = trial.values
                 if len(recipes) < RECIPES and attempt.taken not in recipes:
@@ -319,7 +320,12 @@ class Sampler:
 
 @dataclass
 class _Trial:
-    """One attempt at one operation."""
+    """One attempt at one operation.
+
+    Attributes:
+        nested: the operands that other operations make, by position.
+        results: the fewest results.
+    """
 
     sampler: Sampler
     cls: type[Operation]
@@ -327,6 +333,7 @@ class _Trial:
     choices: Choices
     state: _State
     nested: dict[int, SSAValue]
+    results: int = 0
 
     @property
     def random(self) -> Random:
@@ -460,7 +467,7 @@ class _Trial:
         """The types of the results. For types that are inferred, a guess."""
         tensors = _tensors(operands)
         found: list[Attribute] = []
-        for i in range(max(info.least_results, len(self.pattern.types))):
+        for i in range(max(info.least_results, len(self.pattern.types), self.results)):
             pattern = self.pattern.types[i] if i < len(self.pattern.types) else None
             if pattern is None and tensors and self.choices.way(f"result {i}", _AS) == "same":
                 found.append(tensors[0])

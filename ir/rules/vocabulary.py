@@ -198,6 +198,11 @@ class Vocabulary:
         """The levels that a program passes through, from the highest to the lowest."""
         return self.context.levels if isinstance(self.context, AbeleContext) else ()
 
+    @property
+    def sources(self) -> tuple[Level, ...]:
+        """The levels above those, on which a program of another compiler is."""
+        return self.context.sources if isinstance(self.context, AbeleContext) else ()
+
     def lowers_to(self, op_name: str) -> Level | None:
         """The level that a lower rule of an operation ends in; None if it has no such level.
 

@@ -13,6 +13,7 @@ from ...dialects.levels import (
     DIALECTS,
     LEVELS,
     SOURCE_DIALECTS,
+    SOURCE_LEVELS,
     all_users_dialects,
     load_dialect,
 )
@@ -25,7 +26,9 @@ from ...ir.xdsl.dense_splats import compare_splats_by_bits
 def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
     """A context with the dialects of every level, those that stand above nn, and more."""
     compare_splats_by_bits(DenseIntOrFPElementsAttr)
-    context = AbeleContext(levels=tuple(LEVELS))
+    context = AbeleContext(
+        levels=tuple(LEVELS), sources=tuple(dict.fromkeys(SOURCE_LEVELS.values()))
+    )
     for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
         context.load_dialect(dialect)
     register_mlir(context)

@@ -39,6 +39,28 @@ def test_untouched_nodes_keep_their_names_and_outputs_theirs(tmp_path: Path):
     ]
 
 
+def test_functions_that_nobody_calls_are_removed(tmp_path: Path):
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("my", 1)]
+
+    def calling(name: str, domain: str, op_type: str) -> onnx.FunctionProto:
+        inner = helper.make_node(op_type, ["a"], ["b"], domain=domain)
+        return helper.make_function("my", name, ["a"], ["b"], [inner], opsets)
+
+    given = model([helper.make_node("Outer", ["x"], ["y"], domain="my")], {"x": [2]}, ["y"])
+    given.opset_import.append(opsets[1])
+    given.functions.extend(
+        [calling("Outer", "my", "Inner"), calling("Inner", "", "Relu"), calling("Old", "", "Neg")]
+    )
+    made = rewritten(given, "rule r: onnx.Identity(x) => x", tmp_path)
+    assert [each.name for each in made.functions] == ["Outer", "Inner"]
+
+
+def test_a_file_of_rules_may_declare_that_it_takes_models_of_onnx(tmp_path: Path):
+    given = model([node("Identity", "x", "a"), node("Relu", "a", "y")], {"x": [2]}, ["y"])
+    made = rewritten(given, "takes onnx\nrule r: onnx.Identity(x) => x", tmp_path)
+    assert [each.op_type for each in made.graph.node] == ["Relu"]
+
+
 def test_an_output_that_becomes_an_input_is_copied(tmp_path: Path):
     given = model([node("Relu", "x", "r"), node("Identity", "x", "y")], {"x": [2]}, ["r", "y"])
     made = rewritten(given, "rule r: onnx.Identity(x) => x", tmp_path)

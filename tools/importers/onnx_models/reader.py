@@ -31,13 +31,14 @@ from ....dialects.onnx import (
     ReturnOp,
 )
 from ....dialects.onnx.attributes import MessageAttr
-from ....dialects.onnx.base import OUTPUTS, TRAINING
+from ....dialects.onnx.base import OUTPUTS
 from ....dialects.onnx.definitions import latest_version, plain_domain
 from ....dialects.onnx.kinds import read_attribute
 from ....dialects.onnx.messages import message_attribute
 from ....dialects.onnx.operators import no_such_operator
 from ....dialects.onnx.tensors import loaded_inline, tensor_attribute, tensor_type_of
 from ....dialects.onnx.types import SKIPPED, UNKNOWN, tensor_of
+from ....dialects.onnx_level import TRAINING
 from ....ir.context import AbeleContext
 from ....ir.provenance import named
 from ....ir.support.errors import InputError

@@ -32,12 +32,13 @@ from ....dialects.onnx import (
     Operator,
 )
 from ....dialects.onnx.attributes import MessageAttr
-from ....dialects.onnx.base import OUTPUTS, TRAINING, names_of_results, note_of_node, texts_of
+from ....dialects.onnx.base import OUTPUTS, names_of_results, note_of_node, texts_of
 from ....dialects.onnx.fields import whole_message
 from ....dialects.onnx.kinds import KINDS, attribute_proto
 from ....dialects.onnx.messages import message_of, set_fields
 from ....dialects.onnx.tensors import tensor_proto
 from ....dialects.onnx.types import UNKNOWN, agree, type_proto, value_type
+from ....dialects.onnx_level import TRAINING
 from ....ir.provenance import origin_names, place
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp

@@ -6,7 +6,7 @@ from random import Random
 
 from ....dialects.levels import LEVELS, NN, SOURCES, STABLEHLO, STAGED
 from ....ir.pass_levels import declared_levels
-from ....ir.support.errors import DoesNotFit
+from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModulePass
 from .decisions import lower
 from .pipelines import pipelined
@@ -62,11 +62,18 @@ def level_before(tested: type[ModulePass]) -> str:
     """The level, or stage of a level, of the programs for testing a pass.
 
     It is the level that the pass declares to take, or nn if it declares none.
+    Raises InputError for a level of which no programs are generated.
     """
     declared = declared_levels(tested)
     if declared is None:
         return NN.name
-    return declared.decided or str(declared.takes or NN)
+    found = declared.decided or str(declared.takes or NN)
+    if found not in known_levels():
+        raise InputError(
+            f"pass '{tested.name}' takes {found}, of which no programs are generated; test its "
+            "rules by pytest --rules FILE.rw, and a function of models by check_onnx_transform"
+        )
+    return found
 
 
 def known_levels() -> tuple[str, ...]:

@@ -19,13 +19,13 @@ from ..onnx_graphs.checks import NotCompared
 from ..onnx_graphs.contributed import CONTRIBUTED
 from ..onnx_graphs.graph import ModelCase, every_node
 from ..onnx_graphs.shrink import smallest
+from ..onnx_graphs.simpler import simplest
 from ..search.report import Report
 from .culprit import culprit
 from .finding import Finding
 from .judge import Found, Judge
 from .known import EACH, Tool
 from .process import ToolProcess
-from .simpler import simplest
 from .worker import Limits
 
 MOST_NODES = 8

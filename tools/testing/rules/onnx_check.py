@@ -40,6 +40,7 @@ from ..onnx_graphs.checks import NotCompared, check_valid, outcome_of
 from ..onnx_graphs.graph import KIND, ModelCase
 from ..onnx_graphs.runtimes import RefusedByRuntime, by_onnxruntime, by_reference
 from ..onnx_graphs.shrink import smallest
+from ..onnx_graphs.simpler import simplest
 from ..oracle.oracles import Outcome, difference
 from ..search.failures import Wrong
 from ..search.run import Refused
@@ -261,13 +262,16 @@ class OnnxCheck:
 
         def alike(candidate: ModelCase) -> bool:
             try:
+                # A model that is not valid before the rule is not valid after it either.
+                check_valid(candidate.proto)
                 found = judge.wrong(candidate)
-            except (Refused, InputError, VerifyException):
+            except (NotCompared, Refused, InputError, VerifyException):
                 return False
             return found is not None and found.way == wrong.way
 
         seconds = self.settings.reduce_seconds
-        small = smallest(case, alike, SHRINKING if seconds is None else seconds)
+        seconds = SHRINKING if seconds is None else seconds
+        small = simplest(smallest(case, alike, seconds), alike, seconds / 2)
         found = judge.wrong(small) or wrong
         wanted = self.settings.folder or Path(tempfile.mkdtemp(prefix="abele-failure-"))
         folder = free_folder(wanted, KIND)

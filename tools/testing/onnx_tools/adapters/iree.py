@@ -57,5 +57,17 @@ def run(
     results: Any = context.modules.module[model.graph.name](*given)
     several = hasattr(results, "__len__") and not hasattr(results, "dtype")
     listed = results if several else [results]
-    names = [each.name for each in model.graph.output]
-    return {name: np.asarray(each) for name, each in zip(names, listed, strict=True)}
+    return {
+        value.name: _as_declared(np.asarray(each), value)
+        for value, each in zip(model.graph.output, listed, strict=True)
+    }
+
+
+def _as_declared(array: Any, value: onnx.ValueInfoProto) -> Any:
+    """A result with the sign that the model declares: IREE's integers have none."""
+    code = value.type.tensor_type.elem_type
+    wanted = onnx.helper.tensor_dtype_to_np_dtype(code) if code else array.dtype
+    same_bits = (
+        array.dtype.kind in "iu" and wanted.kind in "iu" and array.itemsize == wanted.itemsize
+    )
+    return array.view(wanted) if same_bits else array

@@ -11,7 +11,7 @@ import onnx
 from onnx import numpy_helper
 
 from ...driver.arrays import Array
-from ..onnx_graphs.graph import ModelCase, copy_of, every_node, inner_graphs, names_read
+from .graph import ModelCase, copy_of, every_node, inner_graphs, names_read
 
 Fails = Callable[[ModelCase], bool]
 
