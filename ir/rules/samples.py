@@ -241,13 +241,12 @@ class Sampler:
     # One operation
 
     def _op(
-        self, pattern: BoundPattern, choices: Choices, state: _State, model: _Plan, results: int = 0
+        self, pattern: BoundPattern, choices: Choices, state: _State, model: _Plan
     ) -> Operation | None:
         """An operation that the pattern matches, with its operands; None if none was found.
 
         Args:
             model: the choices that made earlier programs for which all guards held.
-            results: the fewest results, because a reader names the last of them.
         """
         if pattern.place in model.ops:
             cls, usual = model.ops[pattern.place]
@@ -256,7 +255,7 @@ class Sampler:
         nested: dict[int, SSAValue] = {}
         for i, each in enumerate(pattern.operands):
             if isinstance(each, BoundNested):
-                inner = self._op(each.pattern, choices, state, model, each.index + 1)
+                inner = self._op(each.pattern, choices, state, model)
                 if inner is None or each.index >= len(inner.results):
                     return None
                 nested[i] = inner.results[each.index]
@@ -279,7 +278,7 @@ class Sampler:
                 replay = climb.step(choices.random)
             attempt = choices.again(replay)
             trial = state.copy()
-            made = _Trial(self, cls, pattern, attempt, trial, nested, results).op()
+            made = _Trial(self, cls, pattern, attempt, trial, nested).op()
             if isinstance(made, Operation):
                 state.values = trial.values
                 if len(recipes) < RECIPES and attempt.taken not in recipes:
@@ -320,12 +319,7 @@ class Sampler:
 
 @dataclass
 class _Trial:
-    """One attempt at one operation.
-
-    Attributes:
-        nested: the operands that other operations make, by position.
-        results: the fewest results.
-    """
+    """One attempt at one operation."""
 
     sampler: Sampler
     cls: type[Operation]
@@ -333,7 +327,6 @@ class _Trial:
     choices: Choices
     state: _State
     nested: dict[int, SSAValue]
-    results: int = 0
 
     @property
     def random(self) -> Random:
@@ -467,7 +460,7 @@ class _Trial:
         """The types of the results. For types that are inferred, a guess."""
         tensors = _tensors(operands)
         found: list[Attribute] = []
-        for i in range(max(info.least_results, len(self.pattern.types), self.results)):
+        for i in range(max(info.least_results, len(self.pattern.types))):
             pattern = self.pattern.types[i] if i < len(self.pattern.types) else None
             if pattern is None and tensors and self.choices.way(f"result {i}", _AS) == "same":
                 found.append(tensors[0])
