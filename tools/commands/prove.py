@@ -22,7 +22,7 @@ from ..proving.kept import file_beside, keep, own_file
 from ..proving.programs import validate
 from ..proving.proof import SECONDS, prove_rule
 from ..proving.solver import z3
-from ..proving.verdicts import KINDS, Verdict
+from ..proving.verdicts import Verdict, counted
 from ..testing.rules import rules_of
 from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, text_in, user_errors
@@ -128,6 +128,8 @@ def _files(file: str, load: Sequence[str], names: Sequence[str]) -> Iterator[_Fi
 
 def _of(file: str, load: Sequence[str]) -> _File:
     rules, _ = rules_of(file, load)
+    if not rules.bound:
+        raise InputError(f"{file}: no rules to prove")
     return _File(Path(file).name, rules, file_beside(Path(file)))
 
 
@@ -145,12 +147,12 @@ def _show(verdicts: Sequence[Verdict]) -> None:
         table.add_column(name, overflow="fold")
     table.add_column("CPU s", justify="right")
     for each in verdicts:
-        why = f"{each.equality}{'; ' if each.equality and each.reason else ''}{each.reason}"
+        tests = "" if each.proved or each.kind == "refuted" else each.tests
+        why = "; ".join(part for part in (each.equality, each.reason, tests) if part)
         table.add_row(each.rule, each.kind, why, f"{each.seconds:.1f}")
     terminal = console()
     terminal.print(table)
-    counts = [(kind, sum(each.kind == kind for each in verdicts)) for kind in KINDS]
-    terminal.print(", ".join(f"{count} {kind}" for kind, count in counts if count))
+    terminal.print(counted(verdicts))
     for each in verdicts:
         if each.example:
             terminal.print()

@@ -1,8 +1,9 @@
 """Verdicts that are kept beside the rules, with a digest that shows when they are stale.
 
 The verdicts on the rules of `canonicalize.rw` are in `canonicalize.proofs.json`. The digest of a
-verdict covers the rule, the classes of the operations that it names, and the guards and functions
-that it calls. Documentation and comments do not count.
+verdict covers the rule, the classes of the operations that it names, the guards and functions that
+it calls, the meanings of scalar functions, and the code that proves. Documentation and comments do
+not count.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
-from inspect import getsourcefile, unwrap
+from inspect import getsource, getsourcefile, unwrap
 from pathlib import Path
 from typing import Any, cast
 
 from xdsl.ir import Operation
 
+from ...dialects import scalar_meanings, slopes
 from ...ir.rules.bound_rule import BoundRule
 from ...ir.rules.library import FUNCTIONS
 from ...ir.rules.vocabulary import Vocabulary
@@ -32,6 +34,9 @@ from .verdicts import Verdict
 
 SUFFIX = ".proofs.json"
 PACKAGE = "abele."
+PROVING = "abele.tools.proving"
+NO_PROOF = ("kept.py", "plugin.py", "programs.py")
+"""The files of the folder of proofs that no verdict on a rule rests on."""
 NAMED = re.compile(r"\b(\w+\.\w+)\b")
 CALLED = re.compile(r"\b(\w+)\(")
 
@@ -42,7 +47,7 @@ class Kept:
 
     Attributes:
         made: the day on which it was made, such as "2026-11-30".
-        stale: whether the rule or a definition has changed since.
+        stale: whether the rule, a definition or the prover has changed since.
     """
 
     verdict: Verdict
@@ -52,7 +57,9 @@ class Kept:
     @property
     def text(self) -> str:
         """The verdict in one sentence."""
-        stale = " Stale: the rule or a definition has changed since." if self.stale else ""
+        stale = (
+            " Stale: the rule, a definition or the prover has changed since." if self.stale else ""
+        )
         return f"{self.verdict.text}; {self.made}.{stale}"
 
 
@@ -128,10 +135,20 @@ def verdict_on(rule: BoundRule, vocabulary: Vocabulary) -> Kept | None:
 
 def digest_of(rule: BoundRule, vocabulary: Vocabulary) -> str:
     """What a verdict on a rule rests on, as 16 hexadecimal digits."""
-    made = sha256(rule.text.encode())
+    made = sha256(f"{_engine()} {rule.text}".encode())
     for part in sorted(_parts(rule, vocabulary)):
         made.update(part.encode())
     return made.hexdigest()[:16]
+
+
+@cache
+def _engine() -> str:
+    """A digest of the code that proves, and of what scalar functions mean."""
+    code = files(PROVING)
+    paths = [path for path in Path(str(code)).rglob("*.py") if path.name not in NO_PROOF]
+    sources = [path.read_text(encoding="utf-8") for path in sorted(paths)]
+    sources += [getsource(module) for module in (scalar_meanings, slopes)]
+    return sha256("\n".join(map(code_of, sources)).encode()).hexdigest()
 
 
 def _parts(rule: BoundRule, vocabulary: Vocabulary) -> Iterator[str]:
@@ -162,14 +179,29 @@ def _definitions(module: str) -> Mapping[str, str]:
     tree = ast.parse(Path(path).read_text(encoding="utf-8"))
     kinds = (ast.ClassDef, ast.FunctionDef)
     return {
-        node.name: sha256(ast.dump(_without_documents(node)).encode()).hexdigest()
+        node.name: sha256(ast.unparse(_without_documents(node)).encode()).hexdigest()
         for node in tree.body
         if isinstance(node, kinds)
     }
 
 
-def _without_documents(node: ast.AST) -> ast.AST:
-    for each in ast.walk(node):
-        if isinstance(each, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(each) is not None:
-            each.body = each.body[1:] or [ast.Pass()]
-    return node
+def code_of(source: str) -> str:
+    """The code of a file without documentation and comments, in one layout."""
+    return ast.unparse(_without_documents(ast.parse(source)))
+
+
+def _without_documents(tree: ast.AST) -> ast.AST:
+    """A tree of code without the texts that stand alone in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            kept = [each for each in node.body if not _is_text(each)]
+            node.body = kept or [ast.Pass()]
+    return tree
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )

@@ -30,6 +30,7 @@ from .forms import SIZES, forms_of
 from .instances import Instance, promises
 from .lifting import carries_all_axes
 from .outcomes import Outcome, worst
+from .reach import beyond, has_programs
 from .refuting import Refuted, refuted, tested
 from .steps import Steps, shape_and_dtype
 from .terms import Term, Var, replaced, variables
@@ -75,6 +76,12 @@ class _Proof:
         self.promised = promises(self.rule)
 
     def verdict(self) -> Verdict:
+        other = beyond(self.rule, self.rules.vocabulary)
+        if other:
+            reason = f"{other} is no operation of nn"
+            if not has_programs(self.rule):
+                return Verdict(self.rule.name, "not of nn", reason=reason)
+            return self._not_decided(reason, "not of nn")
         forms = forms_of(self.rule, self.rules.vocabulary, self.seconds * SEARCHING)
         if not forms:
             return self._not_decided(
@@ -105,12 +112,12 @@ class _Proof:
         equality = worst(proved.outcome for _, proved in found).text
         return Verdict(self.rule.name, kind, equality, why, grid)
 
-    def _not_decided(self, reason: str) -> Verdict:
+    def _not_decided(self, reason: str, kind: Kind = "not decided") -> Verdict:
         left = max(self.end - process_time(), TESTING * self.seconds)
         count, wrong = tested(self.rule, self.rules, left)
         if wrong is not None:
             return self._of(wrong)
-        return Verdict(self.rule.name, "not decided", reason=reason, tested=count)
+        return Verdict(self.rule.name, kind, reason=reason, tested=count)
 
     def _wrong(self, form: Instance, outcome: Outcome) -> Verdict | None:
         """The verdict if values for which two elements differ refute the rule when they are run."""

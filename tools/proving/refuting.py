@@ -27,6 +27,7 @@ from ..testing.generators.build import default_operators
 from ..testing.generators.program import Program
 from ..testing.generators.sketch import machine_of
 from ..testing.rules import NeverFired, RuleFailed, RuleWrong, check_rule, check_rule_on
+from ..testing.rules.onnx_check import OnnxRuleWrong
 from ..testing.rules.settings import RuleReport
 from .instances import Instance
 from .steps import shape_and_dtype
@@ -92,7 +93,8 @@ def tested(rule: BoundRule, rules: RuleSet, seconds: float) -> tuple[int, Refute
 
 def _of(wrong: RuleWrong | RuleFailed) -> Refuted:
     reason = wrong.wrong.text if isinstance(wrong, RuleWrong) else wrong.problem
-    shown = [f"{name} = {_text(array)}" for name, array in wrong.program.inputs.items()]
+    ran = wrong.case if isinstance(wrong, OnnxRuleWrong) else wrong.program
+    shown = [f"{name} = {_text(array)}" for name, array in ran.inputs.items()]
     inputs = ["", "The inputs:", "", *shown] if shown else []
     return Refuted(reason, "\n".join([str(wrong), *inputs]))
 

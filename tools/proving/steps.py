@@ -325,6 +325,8 @@ _READERS: dict[type[Any], Callable[[Reader, Operation], None]] = {
     Composite: Reader.composed,
 }
 """How an operation is read, by its kind."""
+READABLE = tuple(_READERS)
+"""The kinds of operations that can be read."""
 
 
 def shape_and_dtype(value: SSAValue) -> tuple[tuple[int, ...], str]:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from .outcomes import Outcome
 
-Kind: TypeAlias = Literal["all ranks", "all sizes", "listed shapes", "not decided", "refuted"]
+Kind: TypeAlias = Literal[
+    "all ranks", "all sizes", "listed shapes", "not decided", "not of nn", "refuted"
+]
 
 KINDS: dict[Kind, str] = {
     "all ranks": "proved for all sizes, and for any number of further axes that are carried along",
     "all sizes": "proved for all sizes, at the ranks and attributes of the grid",
     "listed shapes": "proved for all values, at the sizes of the grid",
     "not decided": "not proved, and not refuted",
+    "not of nn": "of operations of another level, about which nothing is proved",
     "refuted": "a program shows that the rule is wrong",
 }
 """The kinds of verdicts, from the strongest on, and what they mean."""
+OTHER: Kind = "not of nn"
+"""The kind of verdicts that are counted apart."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,13 @@ class Verdict:
             return f"proved for {self.kind}: {self.equality}"
         if self.kind == "refuted":
             return f"refuted: {self.reason}"
-        return f"not decided ({self.reason}); tested on {self.tested} programs"
+        return f"{self.kind} ({self.reason}); {self.tests}"
+
+    @property
+    def tests(self) -> str:
+        """How the rule was tested, if it is neither proved nor refuted."""
+        plural = "" if self.tested == 1 else "s"
+        return f"tested on {self.tested} program{plural}" if self.tested else "not tested"
 
     def record(self) -> dict[str, Any]:
         """The verdict as data for JSON."""
@@ -94,6 +105,17 @@ class Verdict:
         grid |= {key: tuple(grid[key]) for key in ("operators", "elements", "ranks")}
         known: dict[str, Any] = {**record, "grid": Grid(**grid)}
         return Verdict(**known)
+
+
+def counted(verdicts: Sequence[Verdict]) -> str:
+    """How many verdicts there are of each kind, in one line. Rules of other levels come apart."""
+    kinds = [(kind, sum(each.kind == kind for each in verdicts)) for kind in KINDS]
+    found = [f"{count} {kind}" for kind, count in kinds if count and kind != OTHER]
+    others = dict(kinds)[OTHER]
+    own = len(verdicts) - others
+    parts = [f"{own} rule{'' if own == 1 else 's'}: {', '.join(found)}"] if own else []
+    parts += [f"{others} {OTHER}"] if others else []
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True)

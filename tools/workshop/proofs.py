@@ -23,7 +23,7 @@ from ...ir.rules.bound_rule import BoundRule
 from ...ir.support.errors import InputError
 from ...passes.pipelines import PASSES
 from ..proving.proof import SECONDS, prove_rule
-from ..proving.verdicts import KINDS, Verdict
+from ..proving.verdicts import Verdict, counted
 from ..testing.mutation.compare import Budget
 from ..testing.mutation.mutant import Mutant
 from ..testing.rules import rules_of
@@ -67,9 +67,7 @@ def _row(table: Table, name: str, verdict: Verdict) -> None:
 
 
 def _summary(verdicts: Sequence[Verdict]) -> str:
-    counts = Counter(each.kind for each in verdicts)
-    found = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
-    return f"{len(verdicts)} rules: {found}; {sum(v.seconds for v in verdicts):.0f} CPU s"
+    return f"{counted(verdicts)}; {sum(v.seconds for v in verdicts):.0f} CPU s"
 
 
 def _print_rules(title: str, verdicts: Sequence[Verdict]) -> None:

@@ -26,7 +26,7 @@ def test_a_refuted_rule_ends_with_status_1_and_a_proved_one_with_0(tmp_path: Pat
     assert prove(str(file), "--rule", "twice")[0] == 0
     status, text = prove(str(file))
     assert status == 1
-    assert "1 all ranks, 1 refuted" in text
+    assert "2 rules: 1 all ranks, 1 refuted" in text
     assert "func.func @main" in text
 
 
@@ -46,6 +46,14 @@ def test_a_rule_that_does_not_exist_is_named(tmp_path: Path):
     status, text = prove(str(file), "--rule", "thrice")
     assert status == 2
     assert "no rule thrice; there is twice" in text
+
+
+def test_a_file_without_rules_is_refused(tmp_path: Path):
+    file = tmp_path / "my.rw"
+    file.write_text("// Nothing yet.\n")
+    status, text = prove(str(file))
+    assert status == 2
+    assert "no rules to prove" in text
 
 
 def test_without_the_solver_one_message_says_what_to_install(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from xdsl.ir import SSAValue
@@ -13,6 +14,7 @@ from abele.ir.rules.library import FUNCTIONS
 from abele.passes.rules.own import own_rules, own_vocabulary
 from abele.tools.proving.proof import prove_rule
 from abele.tools.proving.verdicts import Verdict
+from abele.tools.testing.rules import rules_of
 
 SECONDS = 3.0
 """Enough for a part of the grid, which is why these tests do not count forms."""
@@ -96,10 +98,23 @@ def test_a_guard_without_a_meaning_leaves_the_listed_shapes():
     assert found.reason == "nobody has said what the guard odd_rank means"
 
 
-def test_a_rule_of_another_level_is_not_decided():
+def test_a_rule_of_a_level_below_nn_is_told_apart_at_once():
     found = own("tile_to_exchange", "variable")
-    assert found.kind == "not decided"
-    assert found.reason.startswith("no program was found")
+    assert found.text == "not of nn (tile.variable is no operation of nn); not tested"
+    assert found.seconds < 0.5
+
+
+def test_a_rule_about_onnx_is_tested_and_may_be_refuted(tmp_path: Path):
+    file = tmp_path / "models.rw"
+    file.write_text(
+        "rule right: onnx.Relu(onnx.Relu(_) as r) => r\n"
+        "rule wrong: onnx.Relu(onnx.Neg(x)) => onnx.Neg(onnx.Relu(x))\n"
+    )
+    rules, _ = rules_of(file)
+    right, wrong = (prove_rule(rule, rules, 1.0) for rule in rules.bound)
+    assert right.text.startswith("not of nn (onnx.Relu is no operation of nn); tested on ")
+    assert wrong.kind == "refuted"
+    assert "The inputs:" in wrong.example
 
 
 def test_no_more_than_the_given_time_is_used():
