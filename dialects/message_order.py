@@ -65,8 +65,9 @@ class MessageOrder:
 
     Attributes:
         keys: what messages are ordered by, most important first.
-        colours: one number for each message, instead of keys. Messages are counted by source tile
-            and then by the first byte that they take to the first tile that receives them.
+        colours: one number for each message, instead of keys. Messages are counted by source cell,
+            and then by the first destination cell that receives them. A message that `chunk`
+            splits has one colour.
         of: the parts of each dimension of the destination's grid; None if the order suits any.
         sources: the parts of each dimension of the source's grid; None if the order suits any.
     """

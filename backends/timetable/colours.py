@@ -68,22 +68,30 @@ def _halves(at_sender: Integers, at_receiver: Integers) -> Integers:
     """
     count = len(at_sender)
     # State 2 * m leaves message m by its pair at the sender, 2 * m + 1 by that at the receiver.
-    state = np.arange(2 * count)
-    step = np.empty(2 * count, np.int64)
+    state = np.arange(2 * count, dtype=np.int32)
+    step = np.empty(2 * count, np.int32)
     step[0::2] = np.where(at_sender < 0, state[0::2], 2 * at_sender + 1)
     step[1::2] = np.where(at_receiver < 0, state[1::2], 2 * at_receiver)
     ends = step == state
-    odd: Integers = (~ends).astype(np.int64)
-    least: Integers = state // 2
-    odd_to_least = np.zeros(2 * count, np.int64)
+    odd = ~ends
+    least = state // 2
+    odd_to_least = np.zeros(2 * count, np.bool_)
+    ended = int(ends.sum())
     for _ in range((2 * count).bit_length()):
-        lower = least[step] < least
-        odd_to_least = np.where(lower, odd ^ odd_to_least[step], odd_to_least)
-        least = np.where(lower, least[step], least)
-        odd, step = odd ^ odd[step], step[step]
+        ahead = least[step]
+        lower = np.flatnonzero(ahead < least)
+        odd_to_least[lower] = odd[lower] ^ odd_to_least[step[lower]]
+        least[lower] = ahead[lower]
+        odd ^= odd[step]
+        step = step[step]
+        before, ended = ended, int(np.count_nonzero(ends[step]))
+        # Every step that is still on its way along a path gets nearer to its end. So no more than
+        # circles are left, and all messages of each know their lowest one.
+        if ended == before and not len(lower):
+            break
     # On a path, both ends are known; the lower one counts. On a circle, the lowest message does.
     stops: NDArray[np.bool_] = ends[step]
-    last: Integers = step // 2
-    nearer: Integers = np.where(last[0::2] <= last[1::2], odd[0::2], odd[1::2])
-    on_circle: Integers = odd_to_least[0::2]
-    return np.where(stops[0::2], nearer, on_circle)
+    last = step // 2
+    nearer = np.where(last[0::2] <= last[1::2], odd[0::2], odd[1::2])
+    on_circle = odd_to_least[0::2]
+    return np.where(stops[0::2], nearer, on_circle).astype(np.int64)

@@ -11,6 +11,7 @@ messages never wait for each other in a circle, whatever the order is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -33,6 +34,16 @@ class Windows:
     message: Integers
     offset: Integers
     length: Integers
+
+    @cached_property
+    def by_message(self) -> tuple[Integers, Integers]:
+        """The windows sorted by message, and where those of each message begin among them.
+
+        Every message has a window.
+        """
+        order = np.argsort(self.message, kind="stable")
+        sorted_messages = self.message[order]
+        return order, np.flatnonzero(np.diff(sorted_messages, prepend=-1) != 0)
 
     def joined(self, other: Windows) -> Windows:
         """These windows and others."""
@@ -75,31 +86,45 @@ def earliest(windows: Windows, rank: Integers, limit: int | None = None) -> Star
     if not messages:
         return Starts(start, np.zeros(0, np.int64), 0)
     # Each lane in order, one behind the other; and each message's windows, one behind the other.
-    order = np.lexsort((rank[windows.message], windows.lane))
+    order = np.argsort(windows.lane * messages + rank[windows.message])
     lane, message = windows.lane[order], windows.message[order]
     offset, length = windows.offset[order], windows.length[order]
-    of_message = np.argsort(message, kind="stable")
-    begins = np.searchsorted(message[of_message], np.arange(messages))
+    of_windows, begins = windows.by_message
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    of_message = place[of_windows]
     np.maximum.at(start, message, -offset)
     # Where nothing else delays it, a window begins at the sum of the lengths before it on its lane.
     first = np.diff(lane, prepend=-1) != 0
     total = np.cumsum(length) - length
     before = total - total[np.maximum.accumulate(np.where(first, np.arange(len(lane)), 0))]
-    # Later lanes are lifted above all earlier ones, so that one running maximum serves all.
-    highest = int(length.sum() + np.abs(offset).sum() + 1)
-    lift = np.cumsum(first) * highest
-    shift = lift - before
+    # What a lane has left to carry from a window on: it ends no earlier than the window's beginning
+    # and all of that.
+    number = np.cumsum(first) - 1
+    left = np.bincount(number, length).astype(np.int64)[number] - before
+    # Later lanes are lifted above all earlier ones, so that one running maximum serves all. No
+    # start is behind the limit, and no lane delays a window by more than all that it carries.
+    late = int(length.sum()) if limit is None else limit + int(left.max())
+    highest = late + 2 * int(np.abs(offset).max()) + 1
+    kind = np.int32 if highest * (int(number[-1]) + 2) < 1 << 31 else np.int64
+    shift = ((number + 1) * highest - before).astype(kind)
+    start, offset, left = start.astype(kind), offset.astype(kind), left.astype(kind)
+    lifted = shift + offset
     passes = 0
     while True:
         passes += 1
-        earliest_begin = np.maximum.accumulate(start[message] + offset + shift) - shift
-        later = np.maximum.reduceat((earliest_begin - offset)[of_message], begins)
+        earliest_begin = start[message]
+        earliest_begin += lifted
+        np.maximum.accumulate(earliest_begin, out=earliest_begin)
+        earliest_begin -= shift
         # Starts only grow from pass to pass.
-        if limit is not None and int((earliest_begin + length).max()) > limit:
+        if limit is not None and int((earliest_begin + left).max()) > limit:
             return None
+        earliest_begin -= offset
+        later = np.maximum.reduceat(earliest_begin[of_message], begins)
         if (later == start).all():
             break
         start = later
-    begin = np.empty_like(offset)
+    begin = np.empty(len(order), np.int64)
     begin[order] = start[message] + offset
-    return Starts(start, begin, passes)
+    return Starts(start.astype(np.int64), begin, passes)
