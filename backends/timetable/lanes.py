@@ -86,7 +86,7 @@ def earliest(windows: Windows, rank: Integers, limit: int | None = None) -> Star
     if not messages:
         return Starts(start, np.zeros(0, np.int64), 0)
     # Each lane in order, one behind the other; and each message's windows, one behind the other.
-    order = np.argsort(windows.lane * messages + rank[windows.message])
+    order = np.argsort(windows.lane * (int(rank.max()) + 1) + rank[windows.message])
     lane, message = windows.lane[order], windows.message[order]
     offset, length = windows.offset[order], windows.length[order]
     of_windows, begins = windows.by_message

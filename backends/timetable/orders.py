@@ -25,9 +25,9 @@ from ...ir.geometry.overlap import overlap
 from ...ir.geometry.part_keys import Key, applied, difference, part, total
 from ..fabrics.fabric import Fabric
 from .colours import colours_of
-from .lanes import earliest
+from .lanes import Windows, earliest
 from .moves import Move
-from .timetable import check_size, ranks_of, timetable
+from .timetable import Demands, check_size, demands, ranks_of
 
 MOST_TRIED = 32
 """Orders that are tried for a move. Chosen by judgement: moves between grids of three dimensions
@@ -58,61 +58,144 @@ many times as long as colours, before these are taken. Chosen by judgement: colo
 each message, which the program has to keep."""
 
 
+NEAR = 0.01
+"""How much longer than the bound an order may take, as a share of it, so that no other one is
+tried. Chosen by judgement."""
+
+LARGE = 1 << 13
+"""Windows of an exchange of which a sample is ordered first. Chosen by measurement: smaller ones
+take a few milliseconds."""
+
+SAMPLED = 8
+"""One receiver of so many is in a sample. Chosen by measurement, on ResNet-50."""
+
+SHORTLISTED = 3
+"""Orders that are tried on the whole exchange, after all were tried on a sample. Chosen by
+measurement, on ResNet-50."""
+
+
 @dataclass(frozen=True)
 class Best:
     """The shortest order that was tried.
 
     Attributes:
         order: None for the order of the senders.
+        width: bits of an item, of all moves.
         cycles: of its timetable.
-        plain_cycles: of the timetable in the order of the senders.
         bound: of the lanes, whatever the order.
-        tried: the number of orders.
     """
 
     order: MessageOrder | None
+    width: int
     cycles: int
-    plain_cycles: int
     bound: int
-    tried: int
 
 
-def best_order(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Best:
+def best_order(moves: Sequence[Move], fabric: Fabric, tiles: int, widen: bool = False) -> Best:
     """The shortest of some orders for the moves of one operation; the first of equal ones.
 
     Raises InputError if the moves have too many deliveries to list.
+
+    Args:
+        widen: whether to try items of 64 bits too, where pairs of tiles want the same words.
     """
-    check_size(moves)
     alike = tuple(replace(move, name="", address=(0, 0), copy=0, order=None) for move in moves)
-    return _best(alike, fabric, tiles)
+    check_size(moves)
+    return _best(alike, fabric, tiles, widen and fabric.pair_factor > 1)
 
 
 @lru_cache(maxsize=4096)
-def _best(moves: tuple[Move, ...], fabric: Fabric, tiles: int) -> Best:
+def _best(moves: tuple[Move, ...], fabric: Fabric, tiles: int, widen: bool) -> Best:
     """As best_order. Equal layers move their operands in the same way, so this is kept."""
-    plain = timetable(moves, fabric, tiles)
-    best, order, tried = plain.cycles, None, 1
-    table = plain
-    for each in orders_of(moves)[1:]:
-        if best <= plain.bound:
-            break
-        tried += 1
-        ranks = ranks_of([replace(move, order=each) for move in moves], table.messages)
-        found = earliest(table.windows, ranks, best - 1)
+    found = demands(moves, fabric, tiles)
+    if not widen:
+        return _searched(moves, found)
+    wide = tuple(replace(move, width=64) for move in moves)
+    paired = demands(wide, fabric, tiles)
+    if paired.bound >= found.bound:
+        return _searched(moves, found)
+    best = _searched(wide, paired)
+    if best.cycles <= found.bound:
+        return best
+    return min(best, _searched(moves, found), key=lambda each: each.cycles)
+
+
+def _searched(moves: tuple[Move, ...], needed: Demands) -> Best:
+    """The shortest of the orders of moves that have one width."""
+    idle = int(needed.control.max(initial=0))
+    enough = needed.bound + int(NEAR * needed.bound)
+    best: int | None = None
+    order: MessageOrder | None = None
+    for each in _shortlist(moves, needed):
+        found = _length(moves, each, needed, None if best is None else best - 1)
         if found is not None:
-            ends = found.begin + table.windows.length
-            best = max(int(ends.max(initial=0)), int(table.control.max(initial=0)))
-            order = each
-    if best > WORTH_COLOURS * plain.bound and len(moves) == 1:
-        tried += 1
+            best, order = max(found, idle), each
+            if best <= enough:
+                break
+    assert best is not None
+    if best > WORTH_COLOURS * needed.bound and len(moves) == 1:
         coloured = by_colour(moves[0])
-        ranks = ranks_of([replace(moves[0], order=coloured)], table.messages)
-        found = earliest(table.windows, ranks, int(best / WORTH_COLOURS))
+        found = _length(moves, coloured, needed, int(best / WORTH_COLOURS))
         if found is not None:
-            ends = found.begin + table.windows.length
-            best = max(int(ends.max(initial=0)), int(table.control.max(initial=0)))
-            order = coloured
-    return Best(order, best, plain.cycles, plain.bound, tried)
+            best, order = max(found, idle), coloured
+    return Best(order, moves[0].width if moves else 32, best, needed.bound)
+
+
+def _length(
+    moves: Sequence[Move], order: MessageOrder | None, needed: Demands, limit: int | None
+) -> int | None:
+    """The cycle in which the last lane is done; None if that is behind a limit."""
+    ranks = ranks_of([replace(move, order=order) for move in moves], needed.messages)
+    found = earliest(needed.windows, ranks, limit)
+    if found is None:
+        return None
+    return int((found.begin + needed.windows.length).max(initial=0))
+
+
+def _shortlist(moves: Sequence[Move], needed: Demands) -> tuple[MessageOrder | None, ...]:
+    """The orders that are worth trying on the whole exchange, likely ones first.
+
+    In a large exchange, these are the shortest ones for a sample of receivers.
+    """
+    orders = orders_of(moves)
+    if len(needed.windows.lane) < LARGE or len(orders) <= SHORTLISTED:
+        return orders
+    sample = _sample(needed)
+    lengths: list[tuple[int, int]] = []
+    for k, order in enumerate(orders):
+        limit = lengths[SHORTLISTED - 1][0] if len(lengths) >= SHORTLISTED else None
+        found = _length(moves, order, sample, limit)
+        if found is not None:
+            lengths = sorted([*lengths, (found, k)])
+    return tuple(orders[k] for _, k in lengths[:SHORTLISTED])
+
+
+def _sample(needed: Demands) -> Demands:
+    """An exchange with a drawn share of the receivers alone, and the messages that they hear.
+
+    No order takes longer for it than for the whole exchange.
+    """
+    messages, windows = needed.messages, needed.windows
+    drawn = np.random.default_rng(0).random(len(needed.control)) < 1 / SAMPLED
+    heard = np.zeros(len(messages.tile), np.bool_)
+    heard[messages.message[drawn[messages.receiver]]] = True
+    own = heard[windows.message] & ((windows.lane % 2 == 0) | drawn[windows.lane // 2])
+    number = np.cumsum(heard) - 1
+    kept = {
+        name: getattr(messages, name)[heard]
+        for name in ("move", "stream", "chunk", "tile", "words", "fragments", "wide", "rank")
+    }
+    return Demands(
+        replace(messages, **kept),
+        needed.latency,
+        Windows(
+            windows.lane[own],
+            number[windows.message[own]],
+            windows.offset[own],
+            windows.length[own],
+        ),
+        needed.control,
+    )
 
 
 def by_colour(move: Move) -> MessageOrder:

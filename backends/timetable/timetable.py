@@ -56,40 +56,20 @@ class Messages:
 
 
 @dataclass(frozen=True, eq=False)
-class Timetable:
-    """When the messages of an exchange leave and arrive.
+class Demands:
+    """What an exchange asks of lanes and supervisors, whatever the order of its messages.
 
     Attributes:
-        moves: of the exchange.
         messages: all of them.
         latency: cycles from the sender's clock to the receiver's, (deliveries,).
         windows: on lanes. Lane 2 * tile is the lane out of a tile, lane 2 * tile + 1 the one in.
-        start: the cycle in which each message leaves, (messages,).
-        begin: of each window.
         control: cycles of each tile's supervisor, (tiles,).
-        passes: how often all lanes were walked to find the times.
     """
 
-    moves: Sequence[Move]
     messages: Messages
     latency: Integers
     windows: Windows
-    start: Integers
-    begin: Integers
     control: Integers
-    passes: int
-
-    @cached_property
-    def ends(self) -> Integers:
-        """The cycle in which the exchange of each tile ends; 0 for tiles without any: (tiles,)."""
-        found = self.control.copy()
-        np.maximum.at(found, self.windows.lane // 2, self.begin + self.windows.length)
-        return found
-
-    @property
-    def cycles(self) -> int:
-        """The cycle in which the last tile is done."""
-        return int(self.ends.max(initial=0))
 
     @cached_property
     def bounds(self) -> Integers:
@@ -108,6 +88,35 @@ class Timetable:
         return int(self.bounds.max(initial=0))
 
 
+@dataclass(frozen=True, eq=False)
+class Timetable(Demands):
+    """When the messages of an exchange leave and arrive.
+
+    Attributes:
+        moves: of the exchange.
+        start: the cycle in which each message leaves, (messages,).
+        begin: of each window.
+        passes: how often all lanes were walked to find the times.
+    """
+
+    moves: Sequence[Move]
+    start: Integers
+    begin: Integers
+    passes: int
+
+    @cached_property
+    def ends(self) -> Integers:
+        """The cycle in which the exchange of each tile ends; 0 for tiles without any: (tiles,)."""
+        found = self.control.copy()
+        np.maximum.at(found, self.windows.lane // 2, self.begin + self.windows.length)
+        return found
+
+    @property
+    def cycles(self) -> int:
+        """The cycle in which the last tile is done."""
+        return int(self.ends.max(initial=0))
+
+
 def timetable(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Timetable:
     """The timetable of moves that share an exchange.
 
@@ -118,22 +127,38 @@ def timetable(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Timetable:
         fabric: says how long words travel and what starting a message takes.
         tiles: of the machine.
     """
+    needed = demands(moves, fabric, tiles)
+    messages, windows = needed.messages, needed.windows
+    found = earliest(windows, messages.rank)
+    assert found is not None
+    return Timetable(
+        messages,
+        needed.latency,
+        windows,
+        needed.control,
+        moves,
+        found.start,
+        found.begin,
+        found.passes,
+    )
+
+
+def demands(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Demands:
+    """What the messages of some moves ask of lanes and supervisors.
+
+    Raises InputError as timetable does.
+    """
     check_size(moves)
     messages = messages_of(moves, fabric)
     sender = messages.tile[messages.message]
     latency = fabric.latency(sender, messages.receiver)
-    windows = windows_of(messages, latency, fabric)
-    found = earliest(windows, messages.rank)
-    assert found is not None
     control = np.zeros(tiles, np.int64)
     np.add.at(control, messages.tile, messages.fragments * fabric.send_cycles)
     received = messages.fragments[messages.message] * fabric.receive_cycles
     np.add.at(control, messages.receiver, received)
     for move in moves:
         _add_places(move, fabric, control)
-    return Timetable(
-        moves, messages, latency, windows, found.start, found.begin, control, found.passes
-    )
+    return Demands(messages, latency, windows_of(messages, latency, fabric), control)
 
 
 def exchange_ends(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Integers:
