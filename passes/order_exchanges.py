@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import IntegerAttr, i64
+
 from ..backends.prices.price import variables_of
-from ..backends.timetable.moves import moves_of_copy
+from ..backends.timetable.moves import Move, moves_of_copy
 from ..backends.timetable.orders import best_order
 from ..dialects.levels import EXCHANGE
 from ..dialects.message_order import MessageOrderAttr
@@ -23,6 +26,7 @@ class OrderExchanges(ModulePass):
     class, by a shift along two dimensions of the grids, and by direction (see
     backends/timetable/orders.py). A move that has an order keeps it. A move whose messages leave in
     the best order anyway gets none, and so does one with too many messages to list.
+    Where pairs of tiles want the same words, it tries `width 64` too.
 
         exchange.move [@x] -> @y
 
@@ -46,8 +50,16 @@ class OrderExchanges(ModulePass):
             if isinstance(copy, Copy) and copy.order is None:
                 moves = moves_of_copy(copy, variables)
                 try:
-                    best = best_order(moves, target.exchange, target.tiles)
+                    best = best_order(moves, target.exchange, target.tiles, _may_widen(copy, moves))
                 except InputError:
                     continue
                 if best.order is not None:
                     copy.order = MessageOrderAttr(best.order)
+                if best.width != copy.lane_bits:
+                    copy.width = IntegerAttr(best.width, i64)
+
+
+def _may_widen(copy: Copy, moves: Sequence[Move]) -> bool:
+    """Whether nobody chose a width, and all blocks begin at multiples of 8 bytes, as items of 64
+    bits must."""
+    return copy.width is None and not any(a % 8 for move in moves for a in move.address)

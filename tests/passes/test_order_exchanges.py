@@ -71,3 +71,12 @@ def test_a_superstep_of_several_moves_keeps_their_order():
 def test_a_wrong_choice_of_a_target_is_refused(choice: str):
     with pytest.raises(Exception, match=choice.split("=")[0]):
         resolve_target(f"tiny:4,{choice}")
+
+
+def test_pairs_that_want_the_same_words_get_items_of_64_bits():
+    text = print_module(module()).replace("[4, 64 by 4]", "[4, 64 by 2, 2 by 2]")
+    made = parse_module(text, context())
+    before = cycles(made)
+    OrderExchanges().apply(context(), made)
+    assert "width 64" in print_module(made)
+    assert cycles(made) < before
