@@ -59,6 +59,15 @@ class Memory:
     )
     row_alignment_bytes: int = fact(8, PUBLISHED, "64-bit loads; poplibs TileMapping.cpp", (1, 64))
     amp_alignment_bytes: int = fact(32, PUBLISHED, "ipu-stack ARCHITECTURE.md", (1, 1024))
+    element_bytes: int = fact(
+        0, ASSUMED, "a memory element, which sends and stores share; 0: not known", (0, 2**32)
+    )
+    wide_element_bytes: int = fact(
+        32_768, PUBLISHED, "ipu-stack memory.rs, IPU21: two interleaved elements", (1, 2**32)
+    )
+    wide_elements_from: int = fact(
+        212_992, PUBLISHED, "ipu-stack memory.rs, IPU21: the bytes below are executable", (0, 2**32)
+    )
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.dialects.func import FuncOp
 
+from ..backends.elements import Elements
 from ..backends.memory import ADVICE
 from ..backends.target import Target
 from ..dialects import tile
@@ -22,6 +23,7 @@ from ..ir.support.distinct import distinct
 from ..ir.support.errors import DoesNotFit
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .analysis.lifetimes import FOREVER, Lifetimes, lifetimes
+from .analysis.memory_elements import keep_apart, sent_and_received
 from .analysis.packing import Boxes, pack
 from .plans.beside import BESIDE
 from .plans.planned import target_of
@@ -42,17 +44,24 @@ class Allocate(ModulePass):
     live are placed first, then large ones before small ones: each at the address of an operand or
     result with which it may share bytes, else at the lowest free address.
 
+    A tile cannot read words to send from the memory element in which it stores others. If the
+    target knows its elements, a variable that one superstep sends, and another one that it
+    receives, therefore get addresses in different elements, where no byte more is needed for it.
+    With `spread`, they do so wherever the tile has room.
+
     Raises DoesNotFit, which names the fullest tile, the variables on it, and the functions that lie
     on its chip; and for states that remote memory does not hold.
 
     Attributes:
         unbounded: allow addresses beyond the end of a tile, for reports on what does not fit.
+        spread: use more bytes of a tile to send and receive from different memory elements.
     """
 
     name = "allocate"
     takes = TILE
     decided = "placed"
     unbounded: bool = False
+    spread: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
@@ -68,6 +77,16 @@ class Allocate(ModulePass):
         addresses = pack(variables, lives, given, room, shared=shared)
         if wishes and _end(variables, addresses) > room:
             addresses = _with_fewer(wishes, variables, lives, given, room)
+        elements = Elements.of(target)
+        if elements is not None and not shared:
+            stays = [
+                v.is_resident or at is not None for v, at in zip(variables, given, strict=True)
+            ]
+            pairs = sent_and_received(op, variables)
+            addresses = keep_apart(
+                *(variables, lives, addresses, np.array(stays, np.bool_), pairs, elements),
+                room if self.spread else 0,
+            )
         if not self.unbounded:
             check_fits(variables, lives.phases, addresses, target, _owners(op))
         for variable, address in zip(variables, addresses, strict=True):

@@ -60,6 +60,7 @@ _CHIPS: Mapping[str, Mapping[str, Own]] = {
         "exchange.send_cycles": Own(2, "published: ipu-stack ipu21/costs.rs"),
         "exchange.receive_cycles": Own(2, "published: ipu-stack ipu21/costs.rs"),
         "exchange.place_cycles": Own(1, "published: ipu-stack ipu21/costs.rs"),
+        "memory.element_bytes": Own(16_384, "published: ipu-stack memory.rs, a patent's figure 5"),
         "remote.gbytes": Own(0.0, _CARD),
         "amp.float8_float16.units": Own(16, "published: arithmetic, 560 TFLOP/s, ByteMLPerf"),
         "amp.float8_float16.in_grain": Own(32, "published: 32 weights a unit, poplibs"),

@@ -64,10 +64,39 @@ class Boxes:
             tried[index] = address[near]
             if not len(self.hit(index, clash, tried)):
                 return int(address[near])
-        clash = clash[np.argsort(address[clash], kind="stable")]
-        ends = np.maximum.accumulate(address[clash] + self.size[clash])
-        starts = np.concatenate(((0,), ends))
-        room = np.concatenate((address[clash], (FOREVER,))) - starts
+        return self._lowest(index, address[clash], address[clash] + self.size[clash])
+
+    def first_fit(
+        self,
+        index: int,
+        others: NDArray[np.int64],
+        address: NDArray[np.int64],
+        kept_free: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> int:
+        """The lowest address at which a variable overlaps no variable of `others`.
+
+        Args:
+            kept_free: the begins and ends of ranges that it does not overlap either.
+        """
+        clash = self.clash(index, others)
+        begins, ends = address[clash], address[clash] + self.size[clash]
+        return self._lowest(
+            index, np.concatenate((begins, kept_free[0])), np.concatenate((ends, kept_free[1]))
+        )
+
+    def on_its_tiles(self, index: int, others: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The variables among `others` that have bytes on a tile of a variable."""
+        return others[self._tiles.meeting(index, others) & (self.size[others] > 0)]
+
+    def shares_place(self, index: int, address: NDArray[np.int64]) -> bool:
+        """Whether a variable lies on one from which it inherits its bytes, or the other way."""
+        return bool((address[self._inherits[index]] == address[index]).any())
+
+    def _lowest(self, index: int, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
+        """The lowest address at which a variable overlaps none of some ranges."""
+        order = np.argsort(begins, kind="stable")
+        starts = np.concatenate(((0,), np.maximum.accumulate(ends[order])))
+        room = np.concatenate((begins[order], (FOREVER,))) - starts
         return int(starts[np.argmax(room >= self.size[index])])
 
 

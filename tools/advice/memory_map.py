@@ -11,6 +11,7 @@ from ...backends.memory import MemoryReport, TileVariable
 from ...backends.prices.overheads import overheads
 from ...backends.prices.price import variables_of
 from ...backends.target import Target
+from ...backends.timetable.elements import ElementConflict, element_conflicts
 from ...dialects.exchange import VariableOp
 from ...dialects.steps import Superstep
 from ...ir.phases import several
@@ -71,6 +72,8 @@ class MemoryMap:
         phases: of a step of training; empty for any other program.
         shortage: what the target lacks, in a few words; "" if the program fits.
         remote_bytes: the bytes of states in remote memory.
+        conflicts: supersteps in which tiles send from a memory element in which they also receive,
+            the most cycles first.
     """
 
     target: Target
@@ -90,6 +93,7 @@ class MemoryMap:
     cycles: int
     shortage: str
     remote_bytes: int = 0
+    conflicts: tuple[ElementConflict, ...] = ()
 
     @property
     def variable_bytes(self) -> int:
@@ -163,7 +167,15 @@ def memory_map(exe: Executable) -> MemoryMap:
         cycles=int(exe.profile["cycles"]),
         shortage=report.shortage,
         remote_bytes=report.remote_bytes,
+        conflicts=tuple(_conflicts(exe)),
     )
+
+
+def _conflicts(exe: Executable) -> list[ElementConflict]:
+    module = exe.module_at(MACHINE)
+    steps = [op for op in module.walk() if isinstance(op, Superstep)]
+    found = element_conflicts(steps, variables_of(module), exe.target)
+    return sorted(found, key=lambda each: -(each.cycles or 0))
 
 
 def _phases(exe: Executable) -> Iterator[PhaseMemory]:

@@ -268,6 +268,26 @@ def _show(found: MemoryMap, model: str, top: int) -> None:
     for name, size, at in found.steps[:top]:
         table.add_row(name, f"{size:,}", str(at))
     terminal.print(table)
+    if found.conflicts:
+        terminal.print(_conflict_table(found, top))
+
+
+def _conflict_table(found: MemoryMap, top: int) -> Table:
+    """The exchanges that wait because tiles read and write one memory element."""
+    title = "exchanges that read and write one memory element of a tile"
+    table = Table(title=title, title_justify="left")
+    for name in ("superstep", "tiles", "cycles at least"):
+        table.add_column(name, justify="left" if name == "superstep" else "right")
+    for each in found.conflicts[:top]:
+        tiles, cycles = (
+            "too many messages" if number is None else f"{number:,}"
+            for number in (each.tiles, each.cycles)
+        )
+        table.add_row(each.step, tiles, cycles)
+    if rest := found.conflicts[top:]:
+        cycles = sum(each.cycles or 0 for each in rest)
+        table.add_row(f"{len(rest)} others", "", f"{cycles:,}")
+    return table
 
 
 def _phase_table(found: MemoryMap) -> Table:
