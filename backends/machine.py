@@ -113,6 +113,8 @@ class Machine:
         binder: makes the calls of operations. A strict machine and one with faults always take the
             plain binder, whose calls define the bytes.
         memory: the bytes of all tiles, uint8[tiles, row]. Rows may be longer than a tile's memory.
+        unchecked: the supersteps whose timetables a strict machine has not checked, because they
+            have too many messages.
         blocks: where each variable lies: in `memory`, or where the binder keeps it.
         remote_states: the states in remote memory, by name.
     """
@@ -163,8 +165,9 @@ class Machine:
         calls = self._binder.bind(steps, give, take)
         self._supersteps = {op: self._superstep(op, calls) for op in steps}
         self._check_faults()
+        self.unchecked: tuple[str, ...] = ()
         if strict or late:
-            check_timetables(steps, self.variables, target, late)
+            self.unchecked = check_timetables(steps, self.variables, target, late)
         execute, number = partial(Machine._execute, weak), partial(Machine._number, weak)
         limits = (ITERATIONS, STRICT_ITERATIONS) if strict else (ITERATIONS,)
         limit = min(limits, key=lambda each: each.most)

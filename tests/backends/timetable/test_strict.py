@@ -8,6 +8,7 @@ import pytest
 from abele.backends.faults import MachineFault
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
+from abele.backends.timetable import strict
 from abele.backends.timetable.faults import ShiftMessage, SwapMessages, WrongMux
 from abele.ir.text import parse_module
 from abele.ir.upstream import ModuleOp
@@ -44,6 +45,14 @@ def test_a_timetable_that_follows_from_an_order_can_run():
     x = np.arange(64, dtype=np.float32).reshape(8, 8)
     machine.run({"x": x})
     assert np.array_equal(machine.read("y"), x)
+
+
+def test_an_exchange_of_too_many_messages_is_named(monkeypatch: pytest.MonkeyPatch):
+    assert Machine(turned(), TARGET, strict=True).unchecked == ()
+    monkeypatch.setattr(strict, "MOST_CHECKED", 11)
+    assert Machine(turned(), TARGET, strict=True).unchecked == ("turn",)
+    with pytest.raises(MachineFault):
+        Machine(turned(), TARGET, strict=True, faults=[ShiftMessage("turn", 0)])
 
 
 @pytest.mark.parametrize(
