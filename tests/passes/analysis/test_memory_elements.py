@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from abele.backends.elements import Elements
 from abele.backends.target import resolve_target
 from abele.dialects import tile
+from abele.ir.support.arrays import Integers
 from abele.ir.text import parse_module
 from abele.ir.upstream import ModuleOp
 from abele.passes.allocate import Allocate
@@ -122,7 +123,7 @@ def test_addresses_stay_legal_with_fewer_shared_elements(
     end = max(room, int((before + boxes.size).max()))
     assert (after + boxes.size <= end).all()
 
-    def shared(address: np.ndarray) -> set[tuple[int, int]]:
+    def shared(address: Integers) -> set[tuple[int, int]]:
         first = ELEMENTS.numbers(address)
         last = ELEMENTS.numbers(address + boxes.size - 1)
         return {(i, j) for i, j in pairs.tolist() if first[i] <= last[j] and first[j] <= last[i]}
