@@ -52,6 +52,38 @@ def outputs_of(program: Program, back: ModuleOp) -> Mapping[str, np.ndarray]:
     return run_reference(back, typed).outputs
 
 
+WITHOUT_ELEMENTS = (
+    (
+        'nn.update "last" %x, %x into %x axis 0',
+        "(tensor<0x1x2xi32>, tensor<0x1x2xi32>, tensor<0x1x2xi32>) -> tensor<0x1x2xi32>",
+    ),
+    ("nn.relu %x", "(tensor<0x1x2xf16>) -> tensor<0x1x2xf16>"),
+    ('nn.reduce "sum" %x axes [1]', "(tensor<0x1x2xf32>) -> tensor<0x2xf32>"),
+    (
+        'nn.pad "constant" %x low [0, 1, 0] high [0, 2, 0] value 1.0',
+        "(tensor<0x1x2xf32>) -> tensor<0x4x2xf32>",
+    ),
+    ("nn.transpose %x [2, 0, 1]", "(tensor<0x1x2xi32>) -> tensor<2x0x1xi32>"),
+    ("nn.take %x axis 1 places [] value 0.0", "(tensor<3x1x2xi32>) -> tensor<3x0x2xi32>"),
+)
+"""Operations whose results have no elements, and their types."""
+
+
+def without_elements(operation: str, types: str) -> tuple[ModuleOp, np.ndarray, tuple[int, ...]]:
+    """A program of one of these operations, its input, and the shape of its result."""
+    taken, made = types.split(" -> ")
+    kind = taken.strip("()").split(", ")[0]
+    program = parse_module(
+        f"func.func @main(%x: {kind}) -> {made} {{\n"
+        f"  %1 = {operation} : {types}\n  func.return %1 : {made}\n}}\n",
+        new_context(),
+    )
+    given_ = next(iter(program.ops)).body.block.args[0].type
+    x = np.zeros(given_.get_shape(), numpy_dtype(given_.element_type))
+    (expected,) = run_reference(program, {"arg0": x}).outputs.values()
+    return program, x, expected.shape
+
+
 def differs(program: Program, found: Mapping[str, np.ndarray]) -> str | None:
     """How results differ from what a program computes, beyond the bounds; None if they do not."""
     expected = bounded_run(program)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import i1, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...backends.reference.identities import identity_of
 from ...dialects import nn
@@ -25,9 +25,20 @@ def converted_structured(op: Operation, new: Export) -> None:
     assert isinstance(op, Structured)
     structure = op.structure()
     shapes = [nn.shape_of(each) for each in op.results]
+    if all(0 in shape for shape in shapes):
+        # A loop without iterations that no operand bounds would lose its size on the way back, and
+        # an axis of no elements may have no loop.
+        for result, shape in zip(op.results, shapes, strict=True):
+            new.values[result] = _without_elements(shape, nn.element_of(result), new)
+        return
     made = _results_of(Operator(op, structure, new))
     for result, value, shape in zip(op.results, made, shapes, strict=True):
         new.values[result] = new.reshaped(value, shape)
+
+
+def _without_elements(shape: tuple[int, ...], element: Attribute, new: Export) -> SSAValue:
+    """A tensor without elements."""
+    return new.filled(shape, False if element == i1 else 0, element)
 
 
 def converted_movement(op: Operation, new: Export) -> None:
@@ -39,11 +50,14 @@ def converted_movement(op: Operation, new: Export) -> None:
     (space,) = spaces
     result = op.results[0]
     sizes = space.sizes
-    element = nn.element_of(result)
+    element, shape = nn.element_of(result), nn.shape_of(result)
+    if 0 in shape:
+        new.values[result] = _without_elements(shape, element, new)
+        return
     operand = op.operands[0]
     shown = new.shown(new.values[operand], nn.shape_of(operand), element, space.operands[0], sizes)
     loops = Loops(sizes, (shown,), same, _plain(space.results[0], sizes), element)
-    new.values[result] = new.reshaped(result_of(loops, new), nn.shape_of(result))
+    new.values[result] = new.reshaped(result_of(loops, new), shape)
 
 
 def converted_reinterpretation(op: Operation, new: Export) -> None:
@@ -74,11 +88,6 @@ def _results_of(operator: Operator) -> list[SSAValue]:
     results = _plain(space.results[0], operator.sizes)
     if body.along is not None:
         return [_scanned(operator, results)]
-    shape = [operator.sizes[d] for d in results]
-    if 0 in shape and not space.relations and len(space.results) == 1:
-        # A loop without iterations that no operand bounds would lose its size on the way back.
-        fill = False if operator.element == i1 else 0
-        return [operator.new.filled(shape, fill, operator.element)]
     if body.tuple_combiner is not None:
         return several(operator, results)
     own = operator.structure.own_places

@@ -21,7 +21,13 @@ from abele.passes.convert_nn_to_linalg import ConvertNnToLinalg
 from abele.passes.eliminate_dead import EliminateDead
 from abele.tools.driver.context import new_context
 
-from ..exported import SORTS, check_round_trips, sorted_as
+from ..exported import (
+    SORTS,
+    WITHOUT_ELEMENTS,
+    check_round_trips,
+    sorted_as,
+    without_elements,
+)
 
 F32 = np.float32
 
@@ -112,6 +118,14 @@ def test_a_sort_is_loops_over_all_pairs(kind, along, shape):
     without_signs = x.view(f"i{x.itemsize}") if x.dtype.kind == "u" else x
     (found,) = run_reference(back, {"arg0": without_signs}).outputs.values()
     np.testing.assert_array_equal(found.astype(expected.dtype), expected)
+
+
+@pytest.mark.parametrize(("operation", "types"), WITHOUT_ELEMENTS)
+def test_a_result_without_elements_keeps_its_shape(operation, types):
+    program, x, shape = without_elements(operation, types)
+    _, back = there_and_back(program, new_context())
+    (found,) = run_reference(back, {"arg0": x}).outputs.values()
+    assert found.shape == shape
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 100])
