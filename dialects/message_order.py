@@ -25,13 +25,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import Parser
 
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
 from ..ir.geometry.part_keys import MOST, Key, Parts, Rule, applied, part, total
 from ..ir.support.hash_once import hash_once
-from ..ir.upstream import AttrParser
+from ..ir.upstream import AttrParser, Parser
 from .blob_attr import BlobAttr
 from .value_attr import ValueAttr
 

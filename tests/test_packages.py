@@ -68,7 +68,7 @@ OF_SEVERAL = {
     "dialects": ("round_trip",),
     "ir": ("writers",),
     "ir/rules": ("rules_keep_values",),
-    "passes": ("every_pass", "planted_float8", "planted_sparse"),
+    "passes": ("every_pass", "planted_float8", "planted_sparse", "sparse_gradients"),
     "passes/planner": ("several_chips",),
     "passes/replicas": ("planted_replicas",),
     "tools": ("networks", "placed_functions", "several_chips"),

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation
 from abele.dialects.levels import DIALECTS, load_dialect
 from abele.dialects.structured import Composite, Movement, Reinterpretation, Structured
 from abele.ir.printer import module_text
-from abele.ir.text import parse_module, print_inline, print_module
+from abele.ir.text import blobs_of, parse_module, print_inline, print_module
 from abele.ir.upstream import ModuleOp
 from abele.tools.testing.generators.build import ELEMENTS, build, default_operators
 from abele.tools.testing.generators.levels import at_level, known_levels
@@ -62,6 +62,8 @@ def program_with(cls: type[Operation]) -> Program:
 @pytest.mark.parametrize("cls", OPERATIONS, ids=lambda cls: cls.name)
 def test_an_operation_is_read_back_from_all_its_forms(cls: type[Operation]):
     found = program_with(cls)
+    for blob in blobs_of(found.module):
+        found.context.blobs.add(blob)
     for name, form in FORMS.items():
         text = form(found.module)
         again = parse_module(text, found.context)

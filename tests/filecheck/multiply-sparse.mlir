@@ -1,12 +1,13 @@
 // RUN: abele opt %s -p multiply-sparse{target=tiny:16} | filecheck %s
 
 // A product with a matrix of which 2 of 16 blocks are not 0 becomes one with the blocks. Each band of
-// rows and part of columns is a bucket, and all buckets have as many blocks.
+// rows and part of columns is a bucket, and all buckets have as many blocks. A table names the rows
+// of the dense matrix that each bucket reads.
 //
-// CHECK:         (band, 0, 0, y, x) of [2, 1, 1, 16, 16], (column, x, n) of [4, 16, 256]
+// CHECK:         (band, 0, 0, y, x) of [2, 1, 1, 16, 16],
+// CHECK-NEXT:    (band + 4 table [2, 0], x, n) of [4, 16, 256]
 // CHECK:         -> (band, row, y, n) of [2, 2, 16, 256]
-// CHECK-SAME:    where operand 2
-// CHECK:         is (row) of [2] where operand 3 is (column) of [4]
+// CHECK-SAME:    where operand 2 is (row) of [3] where operand 3 is (0) of [1]
 // CHECK-LABEL: func.func @sparse
 // CHECK:         %[[VALUES:[0-9]+]] = nn.constant {{.*}} : tensor<2x1x1x16x16xf16>
 // CHECK-NEXT:    %[[ROWS:[0-9]+]] = nn.constant {{.*}} : tensor<2x1x1xi16>

@@ -167,12 +167,5 @@ def test_the_kit_finds_no_difference_in_programs_with_a_softmax():
 @pytest.mark.parametrize("damage", [not_centred, of_the_whole])
 def test_the_kit_finds_a_planted_bug(damage: Callable[[nn.SummarizeOp], None]):
     with pytest.raises(Miscompiled) as found:
-        _ = check_pass(damaged(damage), programs=SOFTMAXES, examples=200, seed=0)
-        _ = check_pass(
-            [Decompose(), damaged(damage)],
-            programs=SOFTMAXES,
-            examples=200,
-            seed=0,
-            reduce_seconds=0,
-        )
+        _ = check_pass(damaged(damage), programs=SOFTMAXES, examples=200, seed=0, reduce_seconds=0)
     assert found.value.blamed == "summarize-softmax"

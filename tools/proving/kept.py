@@ -29,6 +29,7 @@ from ...ir.rules.bound_rule import BoundRule
 from ...ir.rules.library import FUNCTIONS
 from ...ir.rules.vocabulary import Vocabulary
 from ...ir.support.errors import InputError
+from ...ir.support.whole_file import whole_file
 from ...passes.rules.own import FOLDER, own_rules
 from .verdicts import Verdict
 
@@ -111,7 +112,8 @@ def keep(
         known["seconds"] = round(verdict.seconds, 1)
         digest = digest_of(rule, vocabulary)
         records[rule.name] = {"made": today, "digest": digest, "verdict": known}
-    file.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    with whole_file(file) as stream:
+        stream.write((json.dumps(records, indent=1) + "\n").encode())
 
 
 def own_verdicts(name: str) -> dict[str, Kept]:

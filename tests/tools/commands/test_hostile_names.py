@@ -26,8 +26,8 @@ NAMES = (
 FILE = "m[b]{{DATA}}<b>\x1b[2J\udcff.onnx"
 """A name like markup, that moves the cursor and is not UTF-8."""
 
-ELSEWHERE = {"fuzz", "mutate", "bench", "demo", "scan"}
-"""Commands that print no name from a file, and one that tests/tools/views/scan tests."""
+ELSEWHERE = {"fuzz", "mutate", "bench", "demo", "prove", "scan"}
+"""Commands that print no name from a file but words, and one that tests/tools/views/scan tests."""
 
 
 def hostile() -> onnx.ModelProto:
@@ -54,6 +54,7 @@ COMMAND_LINES: dict[str, tuple[str, ...]] = {
     "operator": ("plan", "MODEL", "--operator", "dense[bias]", "--png", "p.png"),
     "no operator": ("plan", "MODEL", "--operator", "dense[bias"),
     "memory": ("memory", "MODEL", "--json", "p.json"),
+    "exchange": ("exchange", "MODEL"),
     "graph": ("graph", "MODEL", "-o", "graph", "--graphml", "g.graphml"),
     "report": ("report", "MODEL", "-o", "report", "--markdown", "r.md", "--perfetto", "r.trace"),
     "bisect": ("bisect", "MODEL"),

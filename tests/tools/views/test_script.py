@@ -13,8 +13,13 @@ from abele.tools.views.script import script
 
 TOOLS = Path(__file__).parents[3] / "tools"
 RUN = re.compile(r'^if __name__ == "__main__":\n    run_script\((\w+)\)$', re.M)
-SERVING = ("testing/onnx_graphs/worker.py", "importers/stablehlo/print_generic.py")
-"""The ends of pipes, which have no user."""
+SERVING = (
+    "testing/onnx_graphs/worker.py",
+    "testing/onnx_tools/worker.py",
+    "testing/onnx_tools/script.py",
+    "importers/stablehlo/print_generic.py",
+)
+"""The ends of pipes, which have no user, and the script of a finding, which knows no abele."""
 
 SCRIPTS = {
     f"abele.tools.{'.'.join(path.relative_to(TOOLS).with_suffix('').parts)}": found[1]
@@ -38,6 +43,7 @@ MISTAKES = (
     ("workshop.comparator.bench", "--json absent/out.json", "absent does not exist"),
     ("workshop.conformance", "--operator (", "no regular expression"),
     ("workshop.conformance", "--json absent/out.json", "absent does not exist"),
+    ("workshop.exchanges", "--target mk9", "'mk9' is not a preset"),
     ("workshop.exports", "absent", "absent"),
     ("workshop.fusion", "--networks typo", "there is no 'typo'"),
     ("workshop.fusion", "--target mk9", "'mk9' is not a preset"),

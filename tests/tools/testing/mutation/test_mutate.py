@@ -92,7 +92,7 @@ def test_a_pass_that_is_wrong_itself_is_reported_and_nothing_is_planted(tmp_path
 
 def test_too_few_found_is_a_failure():
     # Walking from front to back removes less, but nothing is wrong.
-    harmless = ("mutate", "eliminate-dead", "--only", "wrong-axis/1", "--examples", 4)
+    harmless = ("mutate", "eliminate-dead", "--only", "wrong-axis/1", "--examples", 8)
     result = abele(*harmless, "--fail-under", 100)
     assert result.exit_code == 1
     assert "reversed(tuple(op.walk()))" in result.output

@@ -57,7 +57,7 @@ def failure(
         (DropRemainder(), "nn", 1500, 2),
         # Other seeds find it in a loop whose body reads the number of the iteration. The reducer
         # does not take such a loop apart.
-        (NarrowPartials(), "partition", 200, 4),
+        (NarrowPartials(), "partition", 200, 5),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
