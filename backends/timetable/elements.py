@@ -25,7 +25,8 @@ class ElementConflict:
     Attributes:
         step: the superstep.
         tiles: how many do so; None if the exchange has too many messages to look at each.
-        cycles: that the exchange takes longer in any order; None in the same case.
+        cycles: about how many the exchange takes longer in any order; None in the same case. Too
+            many where a block lies in several elements, because it counts in each.
     """
 
     step: str

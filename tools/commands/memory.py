@@ -276,7 +276,7 @@ def _conflict_table(found: MemoryMap, top: int) -> Table:
     """The exchanges that wait because tiles read and write one memory element."""
     title = "exchanges that read and write one memory element of a tile"
     table = Table(title=title, title_justify="left")
-    for name in ("superstep", "tiles", "cycles at least"):
+    for name in ("superstep", "tiles", "cycles, about"):
         table.add_column(name, justify="left" if name == "superstep" else "right")
     for each in found.conflicts[:top]:
         tiles, cycles = (
