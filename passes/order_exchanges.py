@@ -13,6 +13,7 @@ from ..backends.timetable.orders import best_order
 from ..dialects.levels import EXCHANGE
 from ..dialects.message_order import MessageOrderAttr
 from ..dialects.steps import Copy
+from ..ir.geometry.tile_pairs import partners_alike
 from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .plans.planned import asked_target
@@ -60,6 +61,10 @@ class OrderExchanges(ModulePass):
 
 
 def _may_widen(copy: Copy, moves: Sequence[Move]) -> bool:
-    """Whether nobody chose a width, and all blocks begin at multiples of 8 bytes, as items of 64
-    bits must."""
-    return copy.width is None and not any(a % 8 for move in moves for a in move.address)
+    """Whether nobody chose a width, both tiles of each pair hold the same block, and all blocks
+    begin at multiples of 8 bytes, as items of 64 bits must."""
+    return (
+        copy.width is None
+        and not any(a % 8 for move in moves for a in move.address)
+        and all(partners_alike(move.destination).all() for move in moves)
+    )

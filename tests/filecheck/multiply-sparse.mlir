@@ -9,9 +9,9 @@
 // CHECK:         -> (band, row, y, n) of [2, 2, 16, 256]
 // CHECK-SAME:    where operand 2 is (row) of [3] where operand 3 is (0) of [1]
 // CHECK-LABEL: func.func @sparse
-// CHECK:         %[[VALUES:[0-9]+]] = nn.constant {{.*}} : tensor<2x1x1x16x16xf16>
-// CHECK-NEXT:    %[[ROWS:[0-9]+]] = nn.constant {{.*}} : tensor<2x1x1xi16>
+// CHECK:         %[[ROWS:[0-9]+]] = nn.constant {{.*}} : tensor<2x1x1xi16>
 // CHECK-NEXT:    %[[COLUMNS:[0-9]+]] = nn.constant {{.*}} : tensor<2x1x1xi16>
+// CHECK-NEXT:    %[[VALUES:[0-9]+]] = nn.constant {{.*}} : tensor<2x1x1x16x16xf16>
 // CHECK-NEXT:    nn.compute(%[[VALUES]], %x, %[[ROWS]], %[[COLUMNS]]) space #space0 body <mul sum>
 // CHECK-NOT:     nn.matmul
 // CHECK:         func.return

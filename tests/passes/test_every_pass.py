@@ -27,9 +27,9 @@ OWN_TESTS = (
 are not finite, that look for more than chance makes, or that take programs from elsewhere. They
 have their own tests."""
 
-SELDOM = ("update-early", "split-sequences")
-"""The passes that change few programs: those that store a state once, early enough to matter, or
-that have a long sequence."""
+SELDOM = ("update-early", "split-sequences", "fold-constants", "fuse-chains")
+"""The passes that change few programs: those that store a state once, early enough to matter, that
+have a long sequence or constants alone, or a chain."""
 
 
 @pytest.mark.parametrize("name", [name for name in PASSES if name not in OWN_TESTS])
