@@ -49,4 +49,4 @@ def test_the_tables_have_abeles_own_rules_and_those_of_a_file(
     printed = capsys.readouterr().out
     assert "there_and_back" in printed
     assert "power_of_a_half" in printed
-    assert "1 rules: " in printed
+    assert "1 rule: " in printed

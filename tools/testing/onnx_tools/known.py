@@ -128,8 +128,13 @@ def _installed(tool: Tool, python: str | None) -> Tool:
 
 
 def _is_there(module: str) -> bool:
+    # The tool runs in a process of its own: what this one has loaded under the name says nothing.
+    importlib.invalidate_caches()
+    first = module.partition(".")[0]
     try:
-        return importlib.util.find_spec(module) is not None
+        if not any(finder.find_spec(first, None) for finder in sys.meta_path):
+            return False
+        return first == module or importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
         return False
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import onnx
 import planted_transforms as planted
@@ -163,6 +164,13 @@ def test_a_function_is_tested_by_its_name_and_its_finding_replayed(here: Path):
     assert "wrong value" in replayed(caught.value.folder)
     (here / "mine.py").write_text("def drop_relu(model):\n    return model\n")
     assert replayed(caught.value.folder) == ""
+
+
+def test_a_function_is_found_though_another_module_of_its_name_is_loaded(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "mine", ModuleType("mine"))
+    assert tool_of("mine:drop_relu").option == "mine:drop_relu"
 
 
 def test_a_replay_names_both_versions(here: Path):
