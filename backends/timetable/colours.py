@@ -92,6 +92,6 @@ def _halves(at_sender: Integers, at_receiver: Integers) -> Integers:
     # On a path, both ends are known; the lower one counts. On a circle, the lowest message does.
     stops: NDArray[np.bool_] = ends[step]
     last = step // 2
-    nearer = np.where(last[0::2] <= last[1::2], odd[0::2], odd[1::2])
+    nearer: NDArray[np.bool_] = np.where(last[0::2] <= last[1::2], odd[0::2], odd[1::2])
     on_circle = odd_to_least[0::2]
     return np.where(stops[0::2], nearer, on_circle).astype(np.int64)
