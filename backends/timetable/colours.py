@@ -73,7 +73,7 @@ def _halves(at_sender: Integers, at_receiver: Integers) -> Integers:
     step[0::2] = np.where(at_sender < 0, state[0::2], 2 * at_sender + 1)
     step[1::2] = np.where(at_receiver < 0, state[1::2], 2 * at_receiver)
     ends = step == state
-    odd = ~ends
+    odd: NDArray[np.bool_] = ~ends
     least = state // 2
     odd_to_least = np.zeros(2 * count, np.bool_)
     ended = int(ends.sum())
@@ -82,7 +82,7 @@ def _halves(at_sender: Integers, at_receiver: Integers) -> Integers:
         lower = np.flatnonzero(ahead < least)
         odd_to_least[lower] = odd[lower] ^ odd_to_least[step[lower]]
         least[lower] = ahead[lower]
-        odd ^= odd[step]
+        odd = np.logical_xor(odd, odd[step])
         step = step[step]
         before, ended = ended, int(np.count_nonzero(ends[step]))
         # Every step that is still on its way along a path gets nearer to its end. So no more than
