@@ -23,11 +23,11 @@ from ....ir.upstream import ModulePass
 from ....passes.pipelines import USERS_WAYS, users_passes
 from ...importers.front_ends import register_front_end
 from ..files import PROGRAM_FILE
-from . import rules_pass
 from .added_level import dialects_of, register_added_level
 from .checks import check_operations, check_pass
 from .extension import Extension
 from .part import Part
+from .rules_pass import OF_PYTHON, parts_with_rules
 
 REGISTERED: dict[str, Part] = {}
 """The parts that are registered, by resolved path or entry point."""
@@ -56,6 +56,7 @@ def install(key: str, part: Part) -> Part:
 
 def uninstall(key: str) -> None:
     """Remove everything that a part has registered. Does nothing for an unknown key."""
+    OF_PYTHON.pop(Path(key), None)
     old = REGISTERED.pop(key, None)
     if old is not None:
         remove_entries(old.owner)
@@ -79,14 +80,13 @@ def files_to_load(passes: Collection[type[ModulePass]]) -> list[str]:
     passes, because a program or its target may name that.
     """
     wanted = {*passes, *users_passes().values()}
-    parts = [*((key, part.extension) for key, part in REGISTERED.items())]
-    parts += [(key, part.extension) for key, part in _rules()]
-    return [
-        key
-        for key, each in parts
-        if (any(one in wanted for one in each.passes) or _defines_more(each))
+    found = {
+        key: None
+        for key, part in (*REGISTERED.items(), *parts_with_rules())
+        if (wanted.intersection(part.extension.passes) or _defines_more(part.extension))
         and Path(key).is_file()
-    ]
+    }
+    return list(found)
 
 
 def _defines_more(each: Extension) -> bool:
@@ -97,13 +97,8 @@ def _defines_more(each: Extension) -> bool:
 
 def is_from_a_file(cls: type[ModulePass]) -> bool:
     """Whether a file that is loaded defines a pass."""
-    parts = (*REGISTERED.items(), *_rules())
+    parts = (*REGISTERED.items(), *parts_with_rules())
     return any(cls in part.extension.passes for key, part in parts if Path(key).is_file())
-
-
-def _rules() -> list[tuple[str, Part]]:
-    """The parts of files of rules, by path."""
-    return [(str(path), part) for path, (_, part) in rules_pass.LOADED.items()]
 
 
 def _with_dialects(extension: Extension) -> Extension:

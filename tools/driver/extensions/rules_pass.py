@@ -21,6 +21,9 @@ from .source import read_source
 LOADED: dict[Path, tuple[object, Part]] = {}
 """The parts of .rw files, by resolved path, each with everything that it was made from."""
 
+OF_PYTHON: dict[Path, tuple[object, Part]] = {}
+"""The parts of Python files with rules, by resolved path, as in LOADED."""
+
 
 def load_rules_file(path: Path, so_far: Extensions) -> Part:
     """The pass of a .rw file; the earlier one if nothing that it depends on has changed.
@@ -65,10 +68,21 @@ def with_rules_pass(part: Part, name: str, so_far: Extensions) -> Part:
     """
     if not part.extension.rules:
         return part
+    place, made_from = Path(part.owner).resolve(), (part, so_far.dialects)
+    known, whole = OF_PYTHON.get(place, (None, None))
+    if whole is not None and known == made_from:
+        return whole
     context = new_context((*so_far.dialects, *part.extension.dialects))
     rules = bind_python_rules(part.extension.rules, Vocabulary(context))
     made = _pass_of_rules(name, rules, part.owner)
-    return replace(part, extension=part.extension + Extension(passes=(made,)))
+    whole = replace(part, extension=part.extension + Extension(passes=(made,)))
+    OF_PYTHON[place] = made_from, whole
+    return whole
+
+
+def parts_with_rules() -> list[tuple[str, Part]]:
+    """The parts of files whose rules are a pass, by path."""
+    return [(str(path), part) for path, (_, part) in (*LOADED.items(), *OF_PYTHON.items())]
 
 
 def _pass_of_rules(name: str, rules: RuleSet, owner: str) -> type[ModulePass]:

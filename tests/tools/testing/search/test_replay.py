@@ -1,10 +1,13 @@
 """A failure that needs files of users names them, and runs again where they are not loaded."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from some_extensions import loads_taken_back
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 
 from abele.ir.pass_manager import load_pass
 from abele.ir.upstream import ModulePass
@@ -28,6 +31,14 @@ from abele.tools.extensions import codelet, ulps
 def negate(x):
     return RESULT
 """
+PYTHON_RULES = """
+from abele.ir.rules import rewrite
+
+
+@rewrite("nn.add(x, y)", where="same_type(x, y)")
+def one_of_two(x, y):
+    return y
+"""
 RULES = "takes nn\n\nrule negated: nn.neg(x: ?[_]) => mine.negate(x)\n"
 
 
@@ -50,15 +61,27 @@ def test_a_rule_may_put_operations_of_users_into_programs(tmp_path: Path):
 
 
 def test_a_pass_that_no_other_process_can_find_has_no_command(tmp_path: Path):
-    file = tmp_path / "sums.py"
-    file.write_text(
-        'from abele.ir.rules import rewrite\n\n\n@rewrite("nn.add(x, y)")\ndef swapped(x, y):\n'
-        "    return y\n"
-    )
-    with loads_taken_back():
+    @dataclass(frozen=True)
+    class Nothing(ModulePass):
+        name = "nothing"
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            """Leave the module as it is."""
+
+    assert replay_command(tmp_path, replay_record([Nothing()], "value")) == ""
+
+
+def test_a_failure_of_rules_in_python_runs_again_where_nothing_is_loaded(tmp_path: Path):
+    file, folder = tmp_path / "sums.py", tmp_path / "found"
+    file.write_text(PYTHON_RULES)
+    with loads_taken_back(), pytest.raises(Miscompiled, match=r"sums\.py"):
         tested = load_pass("sums", load_extensions([str(file)]).passes)()
-        record = replay_record([tested], "value")
-    assert replay_command(tmp_path, record) == ""
+        check_pass(tested, examples=200, seed=1, folder=folder, reduce_seconds=0)
+    with loads_taken_back():
+        program, record = saved_program(folder)
+        assert record["load"] == [str(file)]
+        assert replay_command(folder, record)
+        assert replayed(program, record) is not None
 
 
 def test_a_failure_of_a_rule_runs_again_where_nothing_is_loaded(tmp_path: Path):
