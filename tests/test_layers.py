@@ -13,7 +13,7 @@ from sources import ROOMS, ROOT, files, imports_in, text_of
 TOOLS = (
     *("manual", "release", "workshop", "extensions", "onnx_backend"),
     *("cli", "commands", "bench", "proving", "testing", "debug"),
-    *("views", "advice", "quantising", "driver", "importers"),
+    *("views", "advice", "quantising", "executors", "driver", "importers"),
 )
 """The rooms of tools, from the top down."""
 

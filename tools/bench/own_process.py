@@ -8,12 +8,9 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TypeVar
 
-from ...backends.host.cores import VARIABLE
+from ..executors.limits import THREAD_VARIABLES
 
 T = TypeVar("T")
-
-THREAD_VARIABLES = (VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""The environment variables that set the number of threads of abele and libraries."""
 
 
 def in_own_process(function: Callable[..., T], *arguments: object) -> T:

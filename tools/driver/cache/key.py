@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from hashlib import file_digest, sha256
@@ -105,9 +105,9 @@ def _parts(given: Request) -> dict[str, str]:
             raise NotKept(f"{path} may import anything")
     name, model = _model(request.model)
     found = {
-        "abele": _abele(),
+        "abele": abele_version(),
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
-        "packages": _packages(),
+        "packages": package_versions(),
         "extensions": _installed(),
         "limits": _limits(),
         "name": name,
@@ -244,28 +244,29 @@ TEXTS: Mapping[str, Callable[[Any], str]] = {
 
 
 @cache
-def _abele() -> str:
-    """The version of abele; in a checkout, also the digest of its sources."""
+def abele_version(folders: Sequence[str] = DECIDING) -> str:
+    """The version of abele; in a checkout, also the digest of its sources in some folders."""
     if not (ROOT / CHECKOUT).is_file():
         return version("abele")
     found = sha256()
-    for path in _sources():
+    for path in _sources(folders):
         data = path.read_bytes()
         found.update(f"{path.relative_to(ROOT)} {len(data)}\n".encode())
         found.update(data)
     return f"{version('abele')}, sources {found.hexdigest()[:DIGITS]}"
 
 
-def _sources() -> Iterator[Path]:
-    """The files of the folders in DECIDING, except for those that Python compiles."""
-    for folder in DECIDING:
-        for path, folders, names in os.walk(ROOT / folder):
-            folders[:] = sorted(set(folders) - {"__pycache__"})
+def _sources(folders: Sequence[str]) -> Iterator[Path]:
+    """The files of some folders, except for those that Python compiles."""
+    for folder in folders:
+        for path, inner, names in os.walk(ROOT / folder):
+            inner[:] = sorted(set(inner) - {"__pycache__"})
             yield from (Path(path, name) for name in sorted(names))
 
 
 @cache
-def _packages() -> str:
+def package_versions() -> str:
+    """The versions of the packages that abele computes with while it compiles."""
     return ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
 
 

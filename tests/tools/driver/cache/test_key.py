@@ -254,8 +254,8 @@ def test_a_pipe_is_not_read_for_a_key(folder: Path):
 def test_in_a_checkout_a_changed_source_counts(folder: Path, monkeypatch: pytest.MonkeyPatch):
     def version_in(root: Path) -> str:
         monkeypatch.setattr(key, "ROOT", root)
-        key._abele.cache_clear()
-        return key._abele()
+        key.abele_version.cache_clear()
+        return key.abele_version()
 
     (folder / "ir").mkdir(parents=True)
     source = folder / "ir" / "some.py"
@@ -272,7 +272,7 @@ def test_in_a_checkout_a_changed_source_counts(folder: Path, monkeypatch: pytest
     (folder / "ir" / "__pycache__" / "some.pyc").touch()
     assert version_in(folder) == after
     monkeypatch.undo()
-    key._abele.cache_clear()
+    key.abele_version.cache_clear()
 
 
 def test_a_changed_limit_counts_and_its_default_does_not(

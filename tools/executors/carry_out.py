@@ -1,0 +1,85 @@
+"""What every worker does with a task."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from time import process_time
+from typing import Any, cast
+
+from ...ir.support.errors import DoesNotFit, InputError, one_line, short_notes
+from .stamp import stamp
+from .task import MARK, End, Result, Task, Tell
+
+EXPECTED = (InputError, DoesNotFit)
+"""Errors that need no traceback: the message says what is wrong with the task's input."""
+
+
+def message_for(task: Task) -> str:
+    """The line that a worker needs: the task, and what the worker must be."""
+    return json.dumps({"stamp": stamp(), "task": task.to_text()})
+
+
+def carried_out(message: str, tell: Tell, worker: str = "") -> str:
+    """Carry out the task of a line that message_for made. Returns one line, for result_of.
+
+    Raises nothing: an exception, also KeyboardInterrupt, is a kind of result. A task for another
+    version of abele is refused.
+
+    Args:
+        tell: receives what the task says of its progress.
+        worker: names this worker in results.
+    """
+    start = process_time()
+    try:
+        record = cast("dict[str, str]", json.loads(message))
+        theirs, task = record["stamp"], Task.from_text(record["task"])
+        if theirs != stamp():
+            refusal = f"this worker is {stamp()}; the task is for {theirs}"
+            return _line(End.REFUSED, worker=worker, problem=refusal)
+        value = _function(task.function)(tell, **task.arguments)
+        seconds = process_time() - start
+        return _line(End.DONE, worker=worker, value=value, seconds=seconds)
+    except KeyboardInterrupt:
+        return _line(End.STOPPED, worker=worker, problem="stopped before it ended")
+    except BaseException as error:
+        return _line(
+            End.FAILED,
+            worker=worker,
+            error=type(error).__name__,
+            problem="; ".join([str(error) or one_line(error), *short_notes(error)]),
+            details="" if isinstance(error, EXPECTED) else traceback.format_exc(),
+            seconds=process_time() - start,
+        )
+
+
+def result_of(task: Task, line: str) -> Result:
+    """The result of a task, from the line that carried_out returned.
+
+    Raises InputError if the worker refused the task.
+    """
+    record = cast("dict[str, Any]", json.loads(line))
+    end = End(record.pop("end"))
+    if end is End.REFUSED:
+        raise InputError(
+            f"worker {record['worker']}: another version of abele: {record['problem']}; need the "
+            "same version everywhere: start the workers again, or install it there"
+        )
+    return Result(task, end, **record)
+
+
+def _line(end: End, **fields: object) -> str:
+    return json.dumps({"end": end, **fields})
+
+
+def _function(place: str) -> Callable[..., Any]:
+    """The function that a task names. Raises InputError."""
+    module, colon, name = place.partition(":")
+    if not colon:
+        raise InputError(f"task {place!r}: need MODULE:NAME")
+    found = cast("Any", getattr(import_module(module), name, None))
+    if not getattr(found, MARK, False):
+        raise InputError(f"task {place!r}: no function there that is marked as a task's")
+    return found
