@@ -113,9 +113,11 @@ def compute_cycles(
         cells: sizes of the cells, (candidates, dimensions).
         method: of a contraction, one of the target's; "" for the cheapest.
         workers: parts of a cell's dimensions over the workers, for all cells or for each, so that
-            the busiest worker decides; () shares the work evenly.
+            the busiest worker decides; () shares the work evenly. A codelet that shares its work
+            itself takes no notice of them.
     """
-    shares, threads, turns = _shares(cells, workers, work.target)
+    own = shares_by_itself(work.structure)
+    shares, threads, turns = _shares(cells, () if own else workers, work.target)
     cycles, methods = _turn_cycles(work, shares, threads, method)
     return cycles * turns, methods
 
@@ -327,6 +329,16 @@ def _users_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatC
     prices = [known.price(int(n), sizes, along.parameters) if n else 0.0 for n in each]
     total = target.vector.supervisor_cycles + target.workers * np.array(prices)[which]
     return np.where(cells > 0, total, 0.0)
+
+
+def shares_by_itself(structure: Structure) -> bool:
+    """Whether a codelet decides itself how its workers share a cell.
+
+    That of a product of blocks lists the blocks of each worker. Its workers share the columns of
+    each block, or the rows (see block_product_cycles). To cut the rows beforehand would let each
+    worker look at the blocks of all others.
+    """
+    return bool(structure.space.relations) and structure.body.sums_products
 
 
 def can_share_depth(structure: Structure) -> bool:

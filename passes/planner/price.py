@@ -19,6 +19,7 @@ from ...backends.prices.codelets import (
     contraction_prices,
     elements,
     method_cycles,
+    shares_by_itself,
 )
 from ...backends.prices.contractions.amp import amp_pass_cycles
 from ...backends.prices.contractions.methods import methods_of
@@ -89,8 +90,10 @@ def _priced(
     kept = work.structure.space.of_kind("parallel")
     methods = methods_of(work.target)
     supervised = {name for name, each in methods.items() if each.supervised}
+    own = shares_by_itself(work.structure)
     shared = [
-        workers or (() if method in supervised else worker_parts(cell, kept, work.target.workers))
+        workers
+        or (() if own or method in supervised else worker_parts(cell, kept, work.target.workers))
         for cell, (method, workers) in zip(cells, decided, strict=True)
     ]
     parts = np.array([s or (1,) * len(cells[0]) for s in shared], np.int64)

@@ -5,12 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abele.backends.prices import cost
+from abele.backends.prices.block_products import block_product_cycles
 from abele.backends.prices.workload import Workload
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure
 from abele.passes.planner.candidates import splits
 from abele.passes.planner.price import block_elements, codelet, worker_parts
+from abele.passes.plans.bands import BlockPattern, Buckets
 from abele.passes.plans.derive import compute_layouts, refined
 
 from .some_operators import F16, F32, add, conv, matmul, problem, structures, total
@@ -58,6 +61,21 @@ def test_all_workers_share_the_depth_of_the_only_sum_of_a_tile():
     assert workers == ()
     assert cycles < codelet(few, (1, 768), workers=(1, 1))[0]
     assert codelet(many, (12, 768))[2] == (6, 1)
+
+
+def test_a_product_of_blocks_shares_its_work_itself():
+    """To cut its rows for the workers would let each look at the blocks of the others."""
+    target, rng = resolve_target("mk2"), np.random.default_rng(0)
+    buckets = Buckets(BlockPattern.of_dense(rng.random((48, 96)) < 1 / 8, (1, 1)), 4, 2)
+    structure = buckets.structure((4,), before=0)
+    work = Workload(structure, F16, F16, target)
+    dims = structure.space.dims
+    cell = tuple(1 if d.name in ("band", "part") else d.size for d in dims)
+    wanted = block_product_cycles(buckets.room, buckets.high, (1, 1), 4, "float16", target)
+    wanted = float(wanted + cost.fill_cycles(buckets.high * 4 * 2, target))
+    assert codelet(work, cell) == (wanted, "", ())
+    cut = tuple({"n": 2, "row": 3}.get(d.name, 1) for d in dims)
+    assert codelet(work, cell, workers=cut) == (wanted, "", cut)
 
 
 def test_a_single_row_goes_to_the_workers():
