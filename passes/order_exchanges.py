@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IntegerAttr, i64
 
 from ..backends.prices.price import variables_of
+from ..backends.timetable.link_lanes import LinkLanes
 from ..backends.timetable.moves import Move, moves_of_copy
 from ..backends.timetable.orders import best_order
 from ..dialects.levels import EXCHANGE
@@ -46,12 +47,14 @@ class OrderExchanges(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
         target = asked_target(op, self.target)
-        variables = variables_of(op)
+        variables, links = variables_of(op), LinkLanes.of(target)
         for copy in op.walk():
             if isinstance(copy, Copy) and copy.order is None:
                 moves = moves_of_copy(copy, variables)
                 try:
-                    best = best_order(moves, target.exchange, target.tiles, _may_widen(copy, moves))
+                    best = best_order(
+                        moves, target.exchange, target.tiles, _may_widen(copy, moves), links
+                    )
                 except InputError:
                     continue
                 if best.order is not None:

@@ -20,6 +20,7 @@ from ..codelets.scalar import loops_of
 from ..fabrics.traffic import Traffic
 from ..target import Target
 from ..target.dtype_kinds import kind_of, vector_elements
+from ..timetable.link_lanes import LinkLanes
 from ..timetable.timetable import exchange_ends
 from .whole_numbers import divided_up, together
 
@@ -30,11 +31,11 @@ def exchange_cycles(traffic: Traffic, target: Target) -> Cycles:
     """Cycles of an exchange on each tile, without the sync: (tiles,).
 
     The fabric prices what happens on each chip. A tile that sends to another chip, or receives from
-    one, also waits for the links between them.
+    one, also waits for the links between them. A timetable knows both.
     """
-    own = target.exchange.exchange_cycles(traffic)
     if target.exchange.timetables:
-        own = timetable_cycles(traffic, target)
+        return timetable_cycles(traffic, target)
+    own = target.exchange.exchange_cycles(traffic)
     if target.chips == 1:
         return own
     return np.maximum(own, target.links.waiting_cycles(traffic, target.tiles, target.clock_hz))
@@ -48,7 +49,7 @@ def timetable_cycles(traffic: Traffic, target: Target) -> Cycles:
     to list, which names the move.
     """
     fabric = target.exchange
-    ends = exchange_ends(traffic.moves, fabric, traffic.tiles)
+    ends = exchange_ends(traffic.moves, fabric, traffic.tiles, LinkLanes.of(target))
     around = max(fabric.phase_cycles - fabric.sync_cycles, 0)
     return np.where(ends > 0, ends + around, 0)
 

@@ -15,7 +15,7 @@ from ..target import Target
 from .lanes import Windows
 from .moves import Move, moves_of
 from .strict import MOST_CHECKED
-from .timetable import Timetable, timetable
+from .timetable import Timetable, timetable_on
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def element_conflicts(
         if sum(move.deliveries() for move in moves) > MOST_CHECKED:
             found.append(ElementConflict(name, None, None))
             continue
-        table = timetable(moves, target.exchange, target.tiles)
+        table = timetable_on(moves, target)
         tiles = tiles_in_conflict(table, elements)
         if len(tiles):
             more = busiest_element(table, elements) - table.cycles

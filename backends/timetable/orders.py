@@ -26,6 +26,7 @@ from ...ir.geometry.part_keys import Key, applied, difference, part, total
 from ..fabrics.fabric import Fabric
 from .colours import colours_of
 from .lanes import Windows, earliest
+from .link_lanes import LinkLanes
 from .moves import Move
 from .timetable import Demands, check_size, demands, ranks_of
 
@@ -91,27 +92,36 @@ class Best:
     bound: int
 
 
-def best_order(moves: Sequence[Move], fabric: Fabric, tiles: int, widen: bool = False) -> Best:
+def best_order(
+    moves: Sequence[Move],
+    fabric: Fabric,
+    tiles: int,
+    widen: bool = False,
+    links: LinkLanes | None = None,
+) -> Best:
     """The shortest of some orders for the moves of one operation; the first of equal ones.
 
     Raises InputError if the moves have too many deliveries to list.
 
     Args:
         widen: whether to try items of 64 bits too, where pairs of tiles want the same words.
+        links: between the chips of the machine; None if it has one.
     """
     alike = tuple(replace(move, name="", address=(0, 0), copy=0, order=None) for move in moves)
     check_size(moves)
-    return _best(alike, fabric, tiles, widen and fabric.pair_factor > 1)
+    return _best(alike, fabric, tiles, widen and fabric.pair_factor > 1, links)
 
 
 @lru_cache(maxsize=4096)
-def _best(moves: tuple[Move, ...], fabric: Fabric, tiles: int, widen: bool) -> Best:
+def _best(
+    moves: tuple[Move, ...], fabric: Fabric, tiles: int, widen: bool, links: LinkLanes | None
+) -> Best:
     """As best_order. Equal layers move their operands in the same way, so this is kept."""
-    found = demands(moves, fabric, tiles)
+    found = demands(moves, fabric, tiles, links)
     if not widen:
         return _searched(moves, found)
     wide = tuple(replace(move, width=64) for move in moves)
-    paired = demands(wide, fabric, tiles)
+    paired = demands(wide, fabric, tiles, links)
     if paired.bound >= found.bound:
         return _searched(moves, found)
     best = _searched(wide, paired)
@@ -179,7 +189,10 @@ def _sample(needed: Demands) -> Demands:
     drawn = np.random.default_rng(0).random(len(needed.control)) < 1 / SAMPLED
     heard = np.zeros(len(messages.tile), np.bool_)
     heard[messages.message[drawn[messages.receiver]]] = True
-    own = heard[windows.message] & ((windows.lane % 2 == 0) | drawn[windows.lane // 2])
+    # Link lanes and lanes out stay whole.
+    kept_lanes = np.ones(max(int(windows.lane.max(initial=0)) + 1, 2 * len(drawn)), np.bool_)
+    kept_lanes[1 : 2 * len(drawn) : 2] = drawn
+    own = heard[windows.message] & kept_lanes[windows.lane]
     number = np.cumsum(heard) - 1
     kept = {
         name: getattr(messages, name)[heard]

@@ -9,8 +9,9 @@ from ...dialects.variable import Variable
 from ..target import Target
 from .check import check_timetable
 from .faults import TimetableFault
+from .link_lanes import LinkLanes
 from .moves import moves_of
-from .timetable import timetable
+from .timetable import timetable_on
 
 MOST_CHECKED = 1 << 18
 """Deliveries of the largest exchange that is checked. Chosen by judgement: it takes about a
@@ -41,13 +42,13 @@ def check_timetables(
         if not own and sum(m.deliveries() for m in moves) > MOST_CHECKED:
             unchecked.append(name)
             continue
-        table = timetable(moves, target.exchange, target.tiles)
+        table = timetable_on(moves, target)
         for fault in own:
             try:
                 table = fault.applied(table)
             except ValueError as error:
                 raise ValueError(f"{fault}: {error}") from None
-        check_timetable(table, target.exchange, name)
+        check_timetable(table, target.exchange, name, LinkLanes.of(target))
     if left:
         raise ValueError(f"{left[0]}: no superstep @{left[0].superstep}")
     return tuple(unchecked)

@@ -3,7 +3,7 @@
 An order of messages decides it. Each message leaves as soon as its sender's lane and the lanes of
 all its receivers are free, and all messages that come before it there have passed. Words follow
 each other without a gap, and messages too. The fabric itself is never busy: it carries any words
-that lanes may send and receive at once.
+that lanes may send and receive at once. Links between chips are lanes too (see `link_lanes`).
 
 Starting a send or a receive takes the tile's supervisor some cycles. It does so while words move.
 So a message takes as long as the longer of the two, and no tile is done before its supervisor is.
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...ir.geometry.fragments import fragments
 from ...ir.geometry.layout import Layout
@@ -23,7 +24,9 @@ from ...ir.geometry.overlap import overlap
 from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
 from ..fabrics.fabric import Fabric
+from ..target import Target
 from .lanes import Windows, earliest
+from .link_lanes import LinkLanes
 from .moves import MOST_DELIVERIES, Move
 
 
@@ -63,6 +66,7 @@ class Demands:
         messages: all of them.
         latency: cycles from the sender's clock to the receiver's, (deliveries,).
         windows: on lanes. Lane 2 * tile is the lane out of a tile, lane 2 * tile + 1 the one in.
+            The lanes of links between chips follow those of all tiles.
         control: cycles of each tile's supervisor, (tiles,).
     """
 
@@ -78,14 +82,25 @@ class Demands:
         No order is faster where there is no latency.
         """
         tiles = len(self.control)
-        lanes = np.zeros(2 * tiles, np.int64)
-        np.add.at(lanes, self.windows.lane, self.windows.length)
-        return np.maximum(lanes.reshape(tiles, 2).max(axis=1), self.control)
+        busy = self._busy[: 2 * tiles].reshape(tiles, 2)
+        return np.maximum(busy.max(axis=1), self.control)
 
     @property
     def bound(self) -> int:
-        """The cycles of the busiest tile: those of a perfect order."""
-        return int(self.bounds.max(initial=0))
+        """The cycles of the busiest tile, or lane of a link: those of a perfect order."""
+        links = self._busy[2 * len(self.control) :]
+        return int(max(self.bounds.max(initial=0), links.max(initial=0)))
+
+    @cached_property
+    def on_tiles(self) -> NDArray[np.bool_]:
+        """Whether each window is on a lane of a tile: (windows,)."""
+        return self.windows.lane < 2 * len(self.control)
+
+    @cached_property
+    def _busy(self) -> Integers:
+        """The cycles that each lane is used: (lanes,)."""
+        lane, length = self.windows.lane, self.windows.length
+        return np.bincount(lane, length, 2 * len(self.control)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +122,9 @@ class Timetable(Demands):
     @cached_property
     def ends(self) -> Integers:
         """The cycle in which the exchange of each tile ends; 0 for tiles without any: (tiles,)."""
-        found = self.control.copy()
-        np.maximum.at(found, self.windows.lane // 2, self.begin + self.windows.length)
+        found, own = self.control.copy(), self.on_tiles
+        end = (self.begin + self.windows.length)[own]
+        np.maximum.at(found, self.windows.lane[own] // 2, end)
         return found
 
     @property
@@ -117,7 +133,9 @@ class Timetable(Demands):
         return int(self.ends.max(initial=0))
 
 
-def timetable(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Timetable:
+def timetable(
+    moves: Sequence[Move], fabric: Fabric, tiles: int, links: LinkLanes | None = None
+) -> Timetable:
     """The timetable of moves that share an exchange.
 
     Moves follow each other in the order of the text, each message as early as lanes allow. Raises
@@ -126,8 +144,9 @@ def timetable(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Timetable:
     Args:
         fabric: says how long words travel and what starting a message takes.
         tiles: of the machine.
+        links: between its chips; None if it has one.
     """
-    needed = demands(moves, fabric, tiles)
+    needed = demands(moves, fabric, tiles, links)
     messages, windows = needed.messages, needed.windows
     found = earliest(windows, messages.rank)
     assert found is not None
@@ -143,25 +162,34 @@ def timetable(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Timetable:
     )
 
 
-def demands(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Demands:
+def timetable_on(moves: Sequence[Move], target: Target) -> Timetable:
+    """The timetable of moves that share an exchange of a target. Raises InputError as timetable
+    does."""
+    return timetable(moves, target.exchange, target.tiles, LinkLanes.of(target))
+
+
+def demands(
+    moves: Sequence[Move], fabric: Fabric, tiles: int, links: LinkLanes | None = None
+) -> Demands:
     """What the messages of some moves ask of lanes and supervisors.
 
     Raises InputError as timetable does.
     """
     check_size(moves)
-    messages = messages_of(moves, fabric)
-    sender = messages.tile[messages.message]
-    latency = fabric.latency(sender, messages.receiver)
+    messages = messages_of(moves, fabric, links)
+    windows, latency = windows_of(messages, fabric, tiles, links)
     control = np.zeros(tiles, np.int64)
     np.add.at(control, messages.tile, messages.fragments * fabric.send_cycles)
     received = messages.fragments[messages.message] * fabric.receive_cycles
     np.add.at(control, messages.receiver, received)
     for move in moves:
         _add_places(move, fabric, control)
-    return Demands(messages, latency, windows_of(messages, latency, fabric), control)
+    return Demands(messages, latency, windows, control)
 
 
-def exchange_ends(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Integers:
+def exchange_ends(
+    moves: Sequence[Move], fabric: Fabric, tiles: int, links: LinkLanes | None = None
+) -> Integers:
     """The cycle in which the exchange of each tile ends; 0 for tiles without any: (tiles,).
 
     Raises InputError as timetable does.
@@ -169,12 +197,12 @@ def exchange_ends(moves: Sequence[Move], fabric: Fabric, tiles: int) -> Integers
     # Names and addresses change nothing, so that equal layers share their timetables.
     alike = tuple(replace(move, name="", address=(0, 0), copy=0) for move in moves)
     check_size(moves)
-    return _ends(alike, fabric, tiles)
+    return _ends(alike, fabric, tiles, links)
 
 
 @lru_cache(maxsize=1024)
-def _ends(moves: tuple[Move, ...], fabric: Fabric, tiles: int) -> Integers:
-    ends = timetable(moves, fabric, tiles).ends
+def _ends(moves: tuple[Move, ...], fabric: Fabric, tiles: int, links: LinkLanes | None) -> Integers:
+    ends = timetable(moves, fabric, tiles, links).ends
     ends.flags.writeable = False
     return ends
 
@@ -201,7 +229,7 @@ def parts_of(layout: Layout, cell: Integers) -> list[Integers]:
     return [cell // w % n for w, n in zip(layout.weights, layout.parts, strict=True)]
 
 
-def messages_of(moves: Sequence[Move], fabric: Fabric) -> Messages:
+def messages_of(moves: Sequence[Move], fabric: Fabric, links: LinkLanes | None = None) -> Messages:
     """The messages of all moves, in the order in which they are listed."""
     columns: list[tuple[Integers, ...]] = []
     deliveries: list[tuple[Integers, Integers]] = []
@@ -216,7 +244,12 @@ def messages_of(moves: Sequence[Move], fabric: Fabric) -> Messages:
         length = np.minimum(words[stream] - piece * move.chunk, move.chunk)
         pieces = np.maximum(-(-streams.fragments // chunks), 1)[stream]
         tile = np.asarray(streams.source.tiles.of(streams.cell))
-        wide = _wide(move, streams.stream, streams.receiver, len(words), tile)
+        receiver = np.asarray(streams.destination.tiles.of(streams.receiver))
+        wide = _wide(move, streams.stream, receiver, len(words), tile)
+        if links is not None:
+            # A link carries words one by one.
+            away = links.chip_of(tile[streams.stream]) != links.chip_of(receiver)
+            wide[streams.stream[away]] = 0
         columns.append(
             (np.full(len(stream), k), stream, piece, tile[stream], length, pieces, wide[stream])
         )
@@ -225,7 +258,6 @@ def messages_of(moves: Sequence[Move], fabric: Fabric) -> Messages:
         times = chunks[streams.stream]
         first = (np.cumsum(chunks) - chunks)[streams.stream]
         which = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
-        receiver = np.asarray(streams.destination.tiles.of(streams.receiver))
         deliveries.append((np.repeat(first, times) + which + before, np.repeat(receiver, times)))
         before += len(stream)
     none = np.zeros(0, np.int64)
@@ -276,16 +308,18 @@ def _rank(move: Move, piece: Integers, tile: Integers, stream: Integers) -> Inte
     return rank
 
 
-def _wide(
-    move: Move, stream: Integers, receiver: Integers, streams: int, sender: Integers
-) -> Integers:
+def _wide(move: Move, stream: Integers, tile: Integers, streams: int, sender: Integers) -> Integers:
     """Whether each stream may go as items of 64 bits: (streams,).
 
     All its receivers are then whole pairs of tiles. The sender itself may be the other tile of one.
+
+    Args:
+        stream, tile: of each delivery: the stream, and the receiver.
+        streams: how many there are.
+        sender: of each stream.
     """
     wide = np.full(streams, int(move.width == 64))
     if move.width == 64:
-        tile = np.asarray(move.destination.tiles.of(receiver))
         most = int(max(tile.max(initial=0), sender.max(initial=0))) + 2
         known = stream * most + tile
         partner = tile ^ 1
@@ -294,24 +328,39 @@ def _wide(
     return wide
 
 
-def windows_of(messages: Messages, latency: Integers, fabric: Fabric) -> Windows:
-    """The windows of all messages on the lanes of their senders and receivers."""
+def windows_of(
+    messages: Messages, fabric: Fabric, tiles: int, links: LinkLanes | None
+) -> tuple[Windows, Integers]:
+    """The windows of all messages on the lanes of their senders, receivers and links, and how much
+    later than it leaves each delivery arrives: (deliveries,)."""
     cycles = np.where(messages.wide > 0, -(-messages.words // 2), messages.words)
     out = np.maximum(cycles, messages.fragments * fabric.send_cycles)
-    into = np.maximum(cycles, messages.fragments * fabric.receive_cycles)[messages.message]
+    into = np.maximum(cycles, messages.fragments * fabric.receive_cycles)
     number = np.arange(len(messages.tile))
     found = Windows(2 * messages.tile, number, np.zeros_like(number), out)
     # A wide message takes both lanes out of its sender's pair.
     wide = np.flatnonzero(messages.wide)
     partner = Windows(2 * (messages.tile[wide] ^ 1), number[wide], np.zeros_like(wide), out[wide])
+    found = found.joined(partner)
+    sender = messages.tile[messages.message]
+    latency = fabric.latency(sender, messages.receiver)
+    if links is not None:
+        crossed = links.crossings(
+            messages.tile, messages.words, messages.message, messages.receiver
+        )
+        none = np.zeros_like(crossed.lane)
+        lane = 2 * tiles + crossed.lane
+        found = found.joined(Windows(lane, crossed.message, none, crossed.length))
+        # The last word is there when the slowest link has carried it, and the others before.
+        slowest = np.zeros_like(number)
+        np.maximum.at(slowest, crossed.message, crossed.length)
+        way = links.first_word_cycles + np.maximum(slowest - cycles, 0)
+        away = links.chip_of(sender) != links.chip_of(messages.receiver)
+        latency = np.where(away, way[messages.message], latency)
+    into = into[messages.message]
     arriving = Windows(2 * messages.receiver + 1, messages.message, latency, into)
     # Where the other tile of a pair is the sender itself, its lane in is busy as well.
     hears = messages.wide[messages.message] > 0
-    hears &= (messages.receiver ^ 1) == messages.tile[messages.message]
-    own = Windows(
-        2 * messages.tile[messages.message[hears]] + 1,
-        messages.message[hears],
-        latency[hears],
-        into[hears],
-    )
-    return found.joined(partner).joined(arriving).joined(own)
+    hears &= (messages.receiver ^ 1) == sender
+    own = Windows(2 * sender[hears] + 1, messages.message[hears], latency[hears], into[hears])
+    return found.joined(arriving).joined(own), latency

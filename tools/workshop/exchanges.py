@@ -16,14 +16,17 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from ...backends.fabrics.traffic import Carried, Traffic
 from ...backends.target import Target, resolve_target
+from ...backends.timetable.link_lanes import LinkLanes
 from ...backends.timetable.moves import Move
 from ...backends.timetable.orders import best_order
-from ...backends.timetable.timetable import timetable
+from ...backends.timetable.timetable import timetable, timetable_on
 from ...dialects.message_order import MessageOrder
 from ...ir.blob import Blob
 from ...ir.geometry.grid import Cut
 from ...ir.geometry.layout import Layout
+from ...ir.geometry.overlap import overlap
 from ...ir.geometry.space import AccessMap, AxisMap, identity_map
 from ..bench.measure import write_network
 from ..bench.named import names_in
@@ -36,15 +39,29 @@ from ..views.terminal import console
 NETWORKS = "alexnet,squeezenet,resnet50"
 """The networks that are compiled unless others are named."""
 
+SEVERAL = "mk2x4"
+"""The machine whose chips send to each other."""
+
+WORDS = 1, 8, 64, 512
+"""Words of the pieces that tiles send to other chips."""
+
 ON = "exchange.timetables=1"
 """The choice of a target to price exchanges by timetables."""
 
 
-def blocks(shape: tuple[int, ...], parts: tuple[int, ...], copies: int = 1) -> Layout:
-    """A tensor cut along each axis, each block on so many tiles next to each other."""
+def blocks(
+    shape: tuple[int, ...], parts: tuple[int, ...], copies: int = 1, sets: int = 1
+) -> Layout:
+    """A tensor cut along each axis, each block on so many tiles next to each other.
+
+    Args:
+        sets: how often the whole of it lies on tiles, one set behind the other.
+    """
     cuts = tuple(Cut(n, p) for n, p in zip(shape, parts, strict=True))
-    again = (Cut(copies, copies),) if copies > 1 else ()
-    return Layout((*cuts, *again), identity_map(tuple(range(len(shape))), shape))
+    before, behind = ((Cut(n, n),) if n > 1 else () for n in (sets, copies))
+    first = len(before)
+    dims = tuple(range(first, first + len(shape)))
+    return Layout((*before, *cuts, *behind), identity_map(dims, shape))
 
 
 def windows(shape: tuple[int, int], parts: tuple[int, int]) -> Layout:
@@ -72,6 +89,52 @@ MOVES: dict[str, Move] = {
     ),
 }
 """Kinds of moves, as networks have them."""
+
+
+def chip_moves(target: Target, words: int) -> dict[str, Move]:
+    """Kinds of moves between chips, in which a tile sends pieces of so many words."""
+    chips, tiles = target.chips, target.tiles // target.chips
+    each, all_but_one = (chips, tiles, words), (chips - 1, tiles, words)
+    parts = (chips - 1, tiles, 1)
+    return {
+        "reduce-scatter": Move(
+            "",
+            blocks((chips, *each), (chips, 1, tiles, 1)),
+            blocks((chips, *each), (1, chips, tiles, 1)),
+            None,
+            4,
+        ),
+        "all-gather": Move(
+            "", blocks(each, (chips, tiles, 1)), blocks(each, (1, tiles, 1), sets=chips), None, 4
+        ),
+        "to the next chip": Move(
+            "",
+            blocks(all_but_one, parts),
+            replace(blocks(all_but_one, parts), first_tile=tiles),
+            None,
+            4,
+        ),
+    }
+
+
+def between_chips(target: Target) -> Table:
+    """How long moves between chips take by their timetables, over what their busiest link takes."""
+    table = Table(title=f"moves between chips, {target.label()}", title_justify="left")
+    for name in ("move", "words", "messages", "busiest link", "senders", "best", "times the link"):
+        table.add_column(name, justify="left" if name == "move" else "right")
+    for words in WORDS:
+        for kind, move in chip_moves(target, words).items():
+            traffic = Traffic.none(target.tiles)
+            traffic.carried.append(Carried(overlap(move.source, move.destination), move.itemsize))
+            link = target.links.waiting_cycles(traffic, target.tiles, target.clock_hz).max()
+            found = timetable_on([move], target)
+            best = best_order(
+                [move], target.exchange, target.tiles, links=LinkLanes.of(target)
+            ).cycles
+            shown = found.start.size, link, found.cycles, best
+            numbers = (f"{each:,}" for each in shown)
+            table.add_row(kind, f"{words}", *numbers, f"{best / link:.2f}")
+    return table
 
 
 def _orders(move: Move, target: Target) -> Iterator[tuple[str, MessageOrder | None]]:
@@ -141,6 +204,7 @@ def exchanges(
     machine = resolve_target(target)
     names = names_in("--networks", networks, light_names())
     console().print(kinds(machine))
+    console().print(between_chips(resolve_target(SEVERAL)))
     table = Table(title=f"networks, {target}, batch 1", title_justify="left")
     columns = ("cycles", "exchange cycles", "compile s")
     table.add_column("network", no_wrap=True)

@@ -10,9 +10,10 @@ import numpy as np
 
 from ....backends.prices.price import variables_of
 from ....backends.target import Target
+from ....backends.timetable.link_lanes import LinkLanes
 from ....backends.timetable.moves import Move, moves_of
 from ....backends.timetable.orders import best_order
-from ....backends.timetable.timetable import Timetable, timetable
+from ....backends.timetable.timetable import Timetable, timetable_on
 from ....backends.timetable.words import carried
 from ....dialects.steps import Superstep
 from ....ir.support.errors import InputError
@@ -57,7 +58,7 @@ def exchange_of(module: ModuleOp, step: Superstep, target: Target, *, order: boo
     moves = moves_of(step, variables_of(module))
     if order:
         moves = _ordered(moves, target)
-    return Exchange(step.sym_name.data, timetable(moves, target.exchange, target.tiles))
+    return Exchange(step.sym_name.data, timetable_on(moves, target))
 
 
 def _ordered(moves: Sequence[Move], target: Target) -> list[Move]:
@@ -65,7 +66,7 @@ def _ordered(moves: Sequence[Move], target: Target) -> list[Move]:
     for copy in dict.fromkeys(move.copy for move in moves):
         some = [move for move in moves if move.copy == copy]
         if some[0].order is None:
-            best = best_order(some, target.exchange, target.tiles).order
+            best = best_order(some, target.exchange, target.tiles, links=LinkLanes.of(target)).order
             some = [replace(move, order=best) for move in some]
         found += some
     return found

@@ -25,7 +25,7 @@ def draw_exchange(exchange: Exchange, path: Path) -> None:
     table = exchange.table
     figure = new_figure(figsize=(13, 7), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
-    used = np.unique(table.windows.lane // 2)
+    used = np.unique(table.windows.lane[table.on_tiles] // 2)
     end = max(table.cycles, 1)
     images: list[Any] = []
     for side, (axis, title) in enumerate(zip(axes, ("lanes out", "lanes in"), strict=True)):
@@ -69,7 +69,7 @@ def _lanes(table: Timetable, used: np.ndarray, side: int, end: int) -> np.ndarra
     columns = min(COLUMNS, end)
     picture = np.full((len(used), columns), np.nan, np.float32)
     windows = table.windows
-    here = np.flatnonzero(windows.lane % 2 == side)
+    here = np.flatnonzero((windows.lane % 2 == side) & table.on_tiles)
     row = np.searchsorted(used, windows.lane[here] // 2)
     first = table.begin[here] * columns // end
     last = np.maximum(-(-(table.begin[here] + windows.length[here]) * columns // end), first + 1)
