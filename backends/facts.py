@@ -163,6 +163,27 @@ FLOAT32_UNITS = ConvUnits(
 )
 
 
+PAIRS = {
+    ("float16", "float16"): "float16_float16",
+    ("float16", "float32"): "float16_float32",
+    ("bfloat16", "bfloat16"): "float16_float16",
+    ("bfloat16", "float32"): "float16_float32",
+    ("float32", "float32"): "float32_float32",
+    ("float8", "float16"): "float8_float16",
+}
+"""By dtypes of operands and sums, the name of the facts of their products.
+
+Assumed: bfloat16 costs what float16 costs, and all 8-bit floats cost the same.
+"""
+
+
+def pair_of(dtype_name: str, partials_name: str) -> str | None:
+    """The name of the facts of products of a dtype that are added up in another; None if there are
+    none."""
+    operand = "float8" if dtype_name.startswith("float8") else dtype_name
+    return PAIRS.get((operand, partials_name))
+
+
 @dataclass(frozen=True)
 class Amp(Unit):
     """The supervisor that feeds the conv units: constants of the 1x1 and nx1 vertices.
@@ -512,6 +533,57 @@ class Remote:
     def bytes(self) -> int:
         """The bytes of a chip."""
         return int(self.gbytes * 1e9)
+
+
+def _picojoules(what: str) -> float:
+    """An energy that nobody has published for every machine. 0 means that it is not known."""
+    return fact(0.0, GIVEN, f"pJ of {what}; 0: not known", (0, 1e9))
+
+
+_MAC = "a multiplication and an addition to a sum"
+
+
+@dataclass(frozen=True)
+class Energy:
+    """The energy that each kind of work takes. A fact of 0 is not known, and nothing is computed
+    from it.
+
+    A figure that includes other work, such as the reads of the operands of a multiplication, leaves
+    the fact of that work at 0.
+    """
+
+    float16_float16_pj_per_mac: float = _picojoules(f"{_MAC}, 16-bit floats, sums of 16 bits")
+    float16_float32_pj_per_mac: float = _picojoules(f"{_MAC}, 16-bit floats, sums of float32")
+    float32_float32_pj_per_mac: float = _picojoules(f"{_MAC}, float32")
+    float8_float16_pj_per_mac: float = _picojoules(f"{_MAC}, 8-bit floats, sums of float16")
+    integer_pj_per_mac: float = _picojoules(f"{_MAC}, integers")
+    memory_pj_per_byte: float = _picojoules("a byte that a tile reads from its memory or writes")
+    exchange_pj_per_byte: float = _picojoules("a byte that a tile receives from another one")
+    link_pj_per_byte: float = _picojoules("a byte on a link between two chips, for each link")
+    static_watts_per_chip: float = fact(
+        0.0,
+        GIVEN,
+        "W that a chip takes at all times, also if it does nothing; 0: not known",
+        (0, 1e6),
+    )
+
+
+@dataclass(frozen=True)
+class Area:
+    """The area of a chip. A fact of 0 is not known.
+
+    A die that is known as a whole has the area `die_mm2`, which holds for as many tiles with as
+    much memory as the die has. Any other chip has the sum of its parts, if these are known.
+    """
+
+    die_mm2: float = fact(0.0, GIVEN, "mm2 of a whole die; 0: not known", (0, 1e9))
+    die_tiles: int = fact(0, GIVEN, "tiles of that die", (0, 1e6))
+    die_bytes_per_tile: int = fact(0, GIVEN, "bytes of memory of each of its tiles", (0, 2**32))
+    tile_mm2: float = fact(0.0, GIVEN, "mm2 of a tile without its memory; 0: not known", (0, 1e9))
+    memory_mm2_per_mib: float = fact(
+        0.0, GIVEN, "mm2 of a MiB of the memory of a tile; 0: not known", (0, 1e9)
+    )
+    rest_mm2: float = fact(0.0, GIVEN, "mm2 of a chip beside its tiles", (0, 1e9))
 
 
 @dataclass(frozen=True)

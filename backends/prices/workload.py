@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -113,6 +114,19 @@ def roles(structure: Structure) -> Roles | None:
         kernel=tuple(d for d in merged if d in slides),
         groups=tuple(d for d in kept if d in first and d in second),
     )
+
+
+def macs_of(structure: Structure) -> int:
+    """The multiplications and additions of a sum of products; 0 for other bodies.
+
+    An index of a relation names one row, so the dimension of the rows does not count.
+    """
+    space, body = structure.space, structure.body
+    related = bool(space.relations) and body.sums_products
+    if not related and not body.is_packed_product and roles(structure) is None:
+        return 0
+    rows = {d for relation in space.relations for d, _ in relation.axis.terms}
+    return prod(size for d, size in enumerate(space.sizes) if d not in rows)
 
 
 def partials_dtype(

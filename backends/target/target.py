@@ -31,10 +31,12 @@ from ..facts import (
     PUBLISHED,
     UNITS,
     Amp,
+    Area,
     Blocks,
     Code,
     ConvUnits,
     Copy,
+    Energy,
     Fitted,
     Host,
     Lookup,
@@ -52,6 +54,7 @@ from ..facts import (
     Unit,
     Vector,
     fact,
+    pair_of,
 )
 from ..links.links import Links
 from ..links.table import TOPOLOGIES, topology_named
@@ -121,6 +124,8 @@ class Target:
     host: Host = field(default=Host())
     storage: Storage = field(default=Storage())
     remote: Remote = field(default=Remote())
+    energy: Energy = field(default=Energy())
+    area: Area = field(default=Area())
     measuring: Measuring = field(default=Measuring())
     fitted: Fitted = field(default=Fitted())
 
@@ -304,23 +309,12 @@ class Target:
         return self.unit(Outer)
 
     def conv_units(self, dtype_name: str, partials_name: str) -> ConvUnits | None:
-        """The conv units for these dtypes, or None if the machine has none.
-
-        Assumed: bfloat16 costs what float16 costs, and all 8-bit floats cost the same.
-        """
-        if not self.has_unit(Amp):
+        """The conv units for these dtypes, or None if the machine has none."""
+        pair = pair_of(dtype_name, partials_name)
+        if pair is None or not self.has_unit(Amp):
             return None
-        table = {
-            ("float16", "float16"): self.amp.float16_float16,
-            ("float16", "float32"): self.amp.float16_float32,
-            ("bfloat16", "bfloat16"): self.amp.float16_float16,
-            ("bfloat16", "float32"): self.amp.float16_float32,
-            ("float32", "float32"): self.amp.float32_float32,
-            ("float8", "float16"): self.amp.float8_float16,
-        }
-        operand = "float8" if dtype_name.startswith("float8") else dtype_name
-        units = table.get((operand, partials_name))
-        return units if units is not None and units.units else None
+        units = cast(ConvUnits, getattr(self.amp, pair))
+        return units if units.units else None
 
     def terms_of_a_pass(self, dtype_name: str) -> int:
         """How many products of floats of 8 or 16 bits the conv units add before they round the sum

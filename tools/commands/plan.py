@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from ...ir.support.errors import InputError
+from ..driver.energy import energy_text
 from ..driver.files import check_files, write_text
 from ..driver.io_tiles import read_io_tiles
 from ..driver.request import machine_of
@@ -174,8 +175,9 @@ def _show(
     else:
         table, hidden = plan_table(plan, top, columns, width)
         terminal = _print(table, hidden)
-        for line in memory_lines(plan):
-            terminal.print(line, highlight=False, soft_wrap=True)
+        for line in (*memory_lines(plan), energy_text(plan.energy)):
+            if line:
+                terminal.print(line, highlight=False, soft_wrap=True)
         sparse = sparse_table(plan, width)
         if sparse is not None:
             terminal.print(sparse)

@@ -21,11 +21,13 @@ with deferred(__name__):
     from ...backends.feeding import feeding, items_of
     from ...backends.memory import MemoryReport, memory_report
     from ...backends.prices.cost import host_cycles
+    from ...backends.prices.energy import run_joules
     from ...backends.prices.price import SuperstepPrice, ZonePrice, program_price, totals
     from ...backends.prices.price_operations import OperationPrice, Priced, price_operations
     from ...ir.phases import Phases, several
     from ...passes.planner.relaxed import Relaxed, read_relaxed
     from ..importers.notes import read_notes, write_notes
+    from .energy import energy_figures
     from .recomputation.record import Recomputed, read_recomputed
 
 GRAPH = ("vertices", "edges", "connections", "source_edges", "loop_edges", "relayout_elements")
@@ -138,6 +140,7 @@ class Analyses:
             **dict(zip(REMOTE, whole.remote_cycles, strict=True)),
             **self._host(totals(prices).cycles),
             **self._feeding(totals(prices).cycles),
+            **energy_figures(run_joules(self._modules.machine, whole, self._target), self._target),
             "phases": self._by_phase(prices),
             "tiles_used": memory.tiles_used,
             "max_tile_bytes": memory.max_tile_bytes,

@@ -110,7 +110,8 @@ def _differences(name: str, target: Target, base: Target) -> Iterator[tuple[str,
     own, others = facts(target, PRESET_SOURCES.get(name, {})), facts(base, {})
     for key, fact in own.items():
         was = others[key].value if key in others else ""
-        if fact.value != was:
+        # What is not given is not known of this machine, whatever is known of the other.
+        if fact.value != was and fact.mark != definitions.GIVEN:
             yield code(name), code(key), fact.value, was, fact.mark, plain(fact.source)
 
 
@@ -150,7 +151,7 @@ Section = tuple[str, object, dict[str, Fact]]
 
 def _sections(target: Target) -> Iterator[Section]:
     """Each part of a target: its key, the part, and its own facts."""
-    every = facts(target, {})
+    every = facts(target, PRESET_SOURCES[BASE])
     own = {key: fact for key, fact in every.items() if "." not in key}
     yield "", target, own
     for name, part in ((each.name, each.value) for each in members(target)):

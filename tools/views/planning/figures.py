@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....backends.prices.workload import roles
+from ....backends.prices.workload import macs_of, roles
 from ....backends.target import ConvUnits, Target
 from ....dialects.abele import Plan, PlanAttr
 from ....ir.geometry.space import Dim
@@ -189,7 +189,7 @@ def macs(problem: Problem) -> int:
     """Multiplications and additions of a sum of products; 0 for other bodies."""
     if problem.moves or roles(problem.structure) is None:
         return 0
-    return prod(problem.structure.space.sizes)
+    return macs_of(problem.structure)
 
 
 def _units(problem: Problem, target: Target) -> ConvUnits | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import isfinite, prod
@@ -13,6 +14,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 
 from ....backends.clocks.section import MOST_TIMES
+from ....backends.prices.energy import joules, products_of
 from ....backends.target import Target
 from ....dialects import control, nn
 from ....dialects.abele import Plan, PlanAttr
@@ -34,6 +36,7 @@ from ....passes.plans.fused import FusedGroups, operator_name
 from ....passes.plans.sparse_prices import SparsePrice, read_sparse_prices
 from ...driver.block_buckets import bucket_blocks
 from ...driver.compile_anew import read_model, tailored, with_chosen
+from ...driver.energy import energy_figures
 from ...driver.pipelines import make_parts
 from ...driver.program import ReadProgram
 from ...driver.request import Request
@@ -61,6 +64,8 @@ class ProgramPlan:
         bound_bytes: what one operator may take of a tile so that all fit together.
         utilisation: MACs of all operators, as a share of what the machine could do in that time.
         one_chip, alone_cycles: as in NetworkPlan.
+        energy: figures of energy and area, as far as the target has facts. A plan does not say how
+            many bytes move.
         sparse: the products that were looked at for zeros, in program order.
     """
 
@@ -77,6 +82,7 @@ class ProgramPlan:
     one_chip: bool
     alone_cycles: float
     sparse: tuple[SparsePrice, ...]
+    energy: Mapping[str, Any]
 
     @property
     def between_cycles(self) -> float:
@@ -108,6 +114,7 @@ class ProgramPlan:
             "bound_bytes": self.bound_bytes,
             "fits": self.fits,
             "utilisation": self.utilisation,
+            **self.energy,
             "chips": 1 if self.one_chip else self.target.chips,
             "one_chip_cycles": self.alone_cycles if isfinite(self.alone_cycles) else None,
             "relaxed_limits": [asdict(each) for each in self.relaxed],
@@ -273,8 +280,21 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
         one_chip=network.one_chip,
         alone_cycles=network.alone_cycles,
         sparse=read_sparse_prices(program.module),
+        energy=energy_figures(
+            joules(lambda: _macs_by_dtypes(network.questions), network.cycles, machine), machine
+        ),
     )
     return PlannedModel(found, network.questions, network.choices, names)
+
+
+def _macs_by_dtypes(questions: Mapping[Operation, Question]) -> Counter[str]:
+    """The multiplications and additions of a run, by the name of the facts of their energy."""
+    found: Counter[str] = Counter()
+    for op, each in questions.items():
+        problem = each.problem
+        pair = products_of(problem.number_dtype, problem.partials_dtype)
+        found[pair] += executions_of(op) * macs(problem)
+    return found
 
 
 def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> ReadProgram:

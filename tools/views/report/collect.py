@@ -25,6 +25,7 @@ from ....ir.upstream import ModuleOp
 from ....passes.pipelines import stages as stages_of
 from ....passes.plans.sparse_prices import read_sparse_prices
 from ...driver.dump.nodes import without_folders
+from ...driver.energy import COLUMNS, UNKNOWN
 from ...driver.executable import MACHINE, Executable
 from ...driver.shown_text import shown
 from .chips import chip_link_table, chip_table, crossing_table, placement_table
@@ -341,6 +342,7 @@ def _program(
         "crossing_bytes": int(crossed.bytes.sum()),
         "seconds_of_a_run": costs.cycles / target.clock_hz,
         **{name: profile[name] for name in FEEDING},
+        **{name: profile[name] for name in (*COLUMNS, UNKNOWN) if name in profile},
         "vertices": profile["vertices"],
         "edges": profile["edges"],
         "tiles": memory.tiles,

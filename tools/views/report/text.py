@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...driver.energy import energy_text
 from ...driver.figures import items_text
 from .collect import Report
 from .compare import Comparison
@@ -33,6 +34,8 @@ def report_lines(report: Report, folder: Path | None) -> Iterator[str]:
         f"{program['bytes_per_tile']:,} bytes; " + _fit(program)
     )
     yield f"items: {items_text(program)}"
+    if line := energy_text(program):
+        yield line
     yield from _chip_lines(report)
     cycles = np.asarray(operations["cycles"])
     for k in np.argsort(-cycles, kind="stable")[:3]:
