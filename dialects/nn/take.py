@@ -31,6 +31,7 @@ from .base import (
     NUMBER,
     Number,
     PureTensorOp,
+    Shape,
     element_of,
     integer,
     normal_axis,
@@ -146,14 +147,20 @@ class TakeOp(PureTensorOp, Movement):
 
     def moves(self) -> tuple[Space, ...]:
         """One dimension per result axis; the operand's map has a table."""
-        axis, shape, result = self.axis.value.data, shape_of(self.operand), shape_of(self.result)
-        onto = onto_axes(result)
-        size, terms = shape[axis], onto.axes[axis].terms
-        table = Table(self.places.data)
-        axes = (
-            *onto.axes[:axis],
-            AxisMap(size, terms, size, outside=table),
-            *onto.axes[axis + 1 :],
-        )
-        fill = self.value.value.data
-        return (Space(dims_of_axes(result), (AccessMap(axes, fill),), (onto,)),)
+        shape, table = shape_of(self.operand), Table(self.places.data)
+        return (taken_rows(shape, self.axis.value.data, table, self.value.value.data),)
+
+
+def taken_rows(shape: Shape, axis: int, table: Table, fill: float = 0.0) -> Space:
+    """The movement of the rows that a table names.
+
+    Args:
+        shape: of the tensor that has the rows.
+        axis: along which they follow each other.
+        fill: the elements of rows that the tensor does not have.
+    """
+    result = (*shape[:axis], len(table), *shape[axis + 1 :])
+    onto = onto_axes(result)
+    size, terms = shape[axis], onto.axes[axis].terms
+    axes = (*onto.axes[:axis], AxisMap(size, terms, size, outside=table), *onto.axes[axis + 1 :])
+    return Space(dims_of_axes(result), (AccessMap(axes, fill),), (onto,))

@@ -9,9 +9,13 @@ import numpy as np
 
 from ...backends.target import Target
 from ...dialects.structured import Structure
+from ...ir.geometry.layout import Layout
+from ...ir.geometry.space import Space
+from ..plans.derive import final_layout
+from .choice import Choice
 from .limits import PROPORTION
-from .problem import Problem
-from .question import unplaced
+from .problem import Problem, movement_problem
+from .question import Question
 from .serial import plans
 
 
@@ -20,6 +24,7 @@ def cycles_alone(
     dtypes: Sequence[np.dtype[np.generic]],
     dense: Sequence[bool],
     target: Target,
+    then: Space | None = None,
 ) -> float:
     """The cycles of the fastest plan of a structure; infinity if none fits.
 
@@ -27,13 +32,28 @@ def cycles_alone(
         dtypes: of the operands and the result.
         dense: whether each operand comes from elsewhere, and lies as the plan wants it, each
             element once. The others lie where they are read.
+        then: a movement of the result, whose cycles count too.
     """
-    usable = target.usable_bytes_per_tile
     resident = tuple(not each for each in dense)
-    problem = Problem(structure, tuple(dtypes[:-1]), dtypes[-1], resident, free=tuple(dense))
-    terms = replace(problem.terms, temporary_bytes=int(PROPORTION * usable))
-    found = plans(unplaced(replace(problem, terms=terms), target, usable))
-    if not found:
+    *operands, result = dtypes
+    problem = Problem(structure, tuple(operands), result, resident, free=tuple(dense))
+    best = _fastest(problem, (None,) * len(operands), target)
+    if best is None:
         return np.inf
-    best = found[0]
-    return best.compute_cycles + best.exchange_cycles + best.sync_cycles
+    if then is None:
+        return _cycles(best)
+    lies = final_layout(structure, best.plan)
+    moved = _fastest(movement_problem((then,), result), (lies,), target)
+    return np.inf if moved is None else _cycles(best) + _cycles(moved)
+
+
+def _fastest(problem: Problem, have: tuple[Layout | None, ...], target: Target) -> Choice | None:
+    """The fastest plan of a problem whose operands lie so; None if none fits."""
+    usable = target.usable_bytes_per_tile
+    terms = replace(problem.terms, temporary_bytes=int(PROPORTION * usable))
+    found = plans(Question(replace(problem, terms=terms), have, target, usable))
+    return found[0] if found else None
+
+
+def _cycles(choice: Choice) -> float:
+    return choice.compute_cycles + choice.exchange_cycles + choice.sync_cycles

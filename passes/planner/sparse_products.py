@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from ...backends.prices import cost
 from ...backends.prices.block_products import block_product_cycles
 from ...backends.target import Target
+from ...dialects.nn.take import taken_rows
 from ...dialects.structured import Structure
+from ...ir.geometry.space import Space
+from ...ir.geometry.table import Table
 from ...ir.support.arrays import Array, Integers
 from ..plans.bands import BlockPattern, Buckets
 from .alone import cycles_alone
@@ -44,6 +47,19 @@ class SparseProduct:
         """The structure of the product with the matrix in buckets."""
         return buckets.structure(self.others, self.before)
 
+    def dealt(self, buckets: Buckets) -> tuple[int, ...]:
+        """The shape of the product while its rows are in the order of the bands: with axes for all
+        rows of blocks, and for the rows of a block."""
+        rows = (buckets.bands * buckets.high, self.pattern.block[0])
+        return (*self.others[: self.before], *rows, *self.others[self.before :])
+
+    def ordering(self, buckets: Buckets) -> Space | None:
+        """The movement that puts the rows of the product back in their order; None if they are."""
+        order = buckets.order()
+        if order is None:
+            return None
+        return taken_rows(self.dealt(buckets), self.before, Table.of(order))
+
     @property
     def columns(self) -> int:
         """The columns of the dense matrix."""
@@ -52,7 +68,11 @@ class SparseProduct:
 
 @dataclass(frozen=True, eq=False)
 class InBuckets:
-    """A sparse product with its matrix in buckets, and its cycles: infinite if no plan fits."""
+    """A sparse product with its matrix in buckets.
+
+    Attributes:
+        cycles: of the product and of the movement of its rows; infinite if no plan fits.
+    """
 
     product: SparseProduct
     buckets: Buckets
@@ -80,9 +100,8 @@ def fastest_buckets(
     for each in products:
         for buckets in _promising(each, number, target):
             kinds = [number, number, buckets.index, buckets.index, result]
-            cycles = cycles_alone(
-                each.structure(buckets), kinds, [False, True, False, False], target
-            )
+            structure, order = each.structure(buckets), each.ordering(buckets)
+            cycles = cycles_alone(structure, kinds, [False, True, False, False], target, order)
             found.append(InBuckets(each, buckets, cycles))
     return min(found, key=lambda each: each.cycles)
 

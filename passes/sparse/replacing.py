@@ -96,13 +96,9 @@ class InPlace:
         order, element = self.best.buckets.order(), nn.element_of(result)
         if order is None:
             return self("", nn.ComputeOp(operands, structure, nn.tensor_of(result)))
-        product, buckets = self.best.product, self.best.buckets
-        height = product.pattern.block[0]
-        rows = (buckets.bands * buckets.high, height)
-        first, rest = product.others[: product.before], product.others[product.before :]
-        shape = (*first, *rows, *rest)
+        product = self.best.product
         (access,) = structure.space.results
         dealt = self("dealt", nn.ComputeOp(operands, structure, nn.tensor(access.shape, element)))
-        dealt = self("blocks", nn.ReshapeOp(dealt, shape))
+        dealt = self("blocks", nn.ReshapeOp(dealt, product.dealt(self.best.buckets)))
         taken = self("order", nn.TakeOp(dealt, order, product.before))
         return self("", nn.ReshapeOp(taken, nn.shape_of(result)))

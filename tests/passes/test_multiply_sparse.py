@@ -6,12 +6,14 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
 from abele.backends.reference.run import run_reference
+from abele.backends.target import resolve_target
 from abele.dialects import nn
-from abele.dialects.dtypes import element_type
+from abele.dialects.dtypes import element_type, numpy_dtype
 from abele.dialects.levels import NN
 from abele.ir.support.errors import InputError
 from abele.ir.verify import verify
 from abele.passes.multiply_sparse import MARGIN, MultiplySparse
+from abele.passes.planner.alone import cycles_alone
 from abele.passes.plans.sparse_prices import read_sparse_prices
 from abele.passes.sparse.windows import as_weight
 from abele.tools.driver.context import new_context
@@ -233,6 +235,18 @@ def test_the_module_records_both_prices_of_each_product():
     )
     assert each.kept in ("buckets are slower", "buckets are faster by less than a tenth")
     assert each.sparse * MARGIN >= each.dense
+
+
+def test_the_price_counts_the_movement_that_puts_the_rows_back():
+    rng = np.random.default_rng(0)
+    matrix = sparse_matrix(rng, (512, 256), (8, 8), 0.1)
+    made = rewritten(program((256, 64), lambda x, w: nn.MatMulOp(w, x), matrix))
+    (product,) = (op for op in made.walk() if isinstance(op, nn.ComputeOp))
+    (order,) = (op for op in made.walk() if isinstance(op, nn.TakeOp))
+    dtypes = [numpy_dtype(nn.element_of(value)) for value in (*product.operands, product.result)]
+    given = product.structure(), dtypes, [False, True, False, False], resolve_target("mk2:64")
+    (each,) = read_sparse_prices(made)
+    assert each.sparse == cycles_alone(*given, order.moves()[0]) > cycles_alone(*given)
 
 
 @pytest.mark.parametrize(
