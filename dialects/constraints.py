@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ..ir.geometry.overlap import overlap
 from ..ir.geometry.tile_pairs import partners_alike
 from ..ir.legality import Constraint, Kind, ModuleFacts, holds, names
 from ..ir.support.deferred import deferred
@@ -218,6 +219,10 @@ def _check_order(op: Copy, sources: Variables, made: Variables) -> None:
         return
     try:
         order.check_parts(made[0].placed.parts, [each.placed.parts for each in sources])
+        if order.reads_places:
+            filled, spaces = op.routes(made[0].placed)
+            for each, space in zip(sources, spaces or (None,) * len(sources), strict=True):
+                order.check_groups(len(overlap(each.placed, filled, space).groups))
     except ValueError as error:
         raise VerifyException(str(error)) from None
 

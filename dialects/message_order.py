@@ -9,6 +9,12 @@ source's (`s0, s1 ...`), numbered as in their layouts:
     order <(sign(d0 - s0), sign(d1 - s1))>                       by direction
     order <((d0 - s0) mod 46) of [46] from [46]>                 a Latin square
 
+It may also read the place of a message among those of its sender (`p0, p1 ...`) and among those of
+its receiver (`q0, q1 ...`), one for each group of axes that depend only on each other. `p` counts
+the receivers before its own, and `q` the senders before its own:
+
+    order <((4 * p0 + p1 - q1) mod 16) of [8] from [2, 8]>       a Latin square of any overlap
+
 A number in a key, such as that of `mod 46`, suits some grids only. So such an order says for how
 many parts it was written (`of` the destination's, `from` the source's), and a move between other
 grids refuses it.
@@ -28,7 +34,18 @@ from xdsl.irdl import irdl_attr_definition
 
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
-from ..ir.geometry.part_keys import MOST, Key, Parts, Rule, applied, part, total
+from ..ir.geometry.part_keys import (
+    MOST,
+    SIDES,
+    Key,
+    Numbers,
+    Parts,
+    Rule,
+    Side,
+    applied,
+    part,
+    total,
+)
 from ..ir.support.hash_once import hash_once
 from ..ir.upstream import AttrParser, Parser
 from .blob_attr import BlobAttr
@@ -114,6 +131,8 @@ class MessageOrder:
                 )
             for key in self.keys:
                 for read in key.parts():
+                    if read.side in "pq":
+                        continue
                     parts = of if read.side == "d" else each
                     if read.dim >= len(parts):
                         side = "destination" if read.side == "d" else "source"
@@ -123,15 +142,29 @@ class MessageOrder:
                             f"{known or 'no dimension'}"
                         )
 
-    def values(self, d: Sequence[Parts], s: Sequence[Parts]) -> list[Parts]:
-        """The values of each key for each message, in the order of the keys.
+    @property
+    def reads_places(self) -> bool:
+        """Whether a key reads the place of a message."""
+        return any(read.side in "pq" for key in self.keys for read in key.parts())
+
+    def check_groups(self, groups: int) -> None:
+        """Raise ValueError if a key reads the place in a group of axes that a move does not have.
 
         Args:
-            d: for each dimension of the destination's grid, the part that receives each message.
-            s: for each dimension of the source's grid, the part that sends it. All arrays
-                broadcast together.
+            groups: of the move.
         """
-        return [key.values(d, s) for key in self.keys]
+        for key in self.keys:
+            for read in key.parts():
+                if read.side in "pq" and read.dim >= groups:
+                    known = ", ".join(f"{read.side}{i}" for i in range(groups))
+                    raise ValueError(
+                        f"key {key.text()}: no {read.text()}; the groups of axes of the move have "
+                        f"{known or 'no place'}"
+                    )
+
+    def values(self, numbers: Numbers) -> list[Parts]:
+        """The values of each key for each message, in the order of the keys."""
+        return [key.values(numbers) for key in self.keys]
 
     def _keys_text(self) -> str:
         return ", ".join(key.text() for key in self.keys) if self.keys else "colour"
@@ -244,6 +277,8 @@ def _parse_key(parser: AttrParser, depth: int = 0) -> Key:
     parser.raise_error("more after a division; put parentheses around the division")
 
 
+_SIDES: dict[str, Side] = {side: side for side in SIDES}
+
 _DIVIDING: dict[str, Rule] = {"mod": "mod", "floordiv": "floordiv"}
 
 
@@ -269,12 +304,13 @@ def _parse_term(parser: AttrParser, depth: int) -> tuple[int, Key]:
         parser.parse_punctuation(")")
         return factor, applied("sign", inner)
     side, dim = name[:1], name[1:]
-    if side in ("d", "s") and dim.isascii() and dim.isdigit() and str(int(dim[:4])) == dim:
+    if side in _SIDES and dim.isascii() and dim.isdigit() and str(int(dim[:4])) == dim:
         if int(dim) < MOST_DIMENSIONS:
-            return factor, part("d" if side == "d" else "s", int(dim))
+            return factor, part(_SIDES[side], int(dim))
     parser.raise_error(
         f"{name} in a key; need a part of the destination (d0, d1, ...) or of the source (s0, s1, "
-        "...), sign(...), mod or floordiv",
+        "...), a place at the sender (p0, p1, ...) or at the receiver (q0, q1, ...), sign(...), "
+        "mod or floordiv",
         start,
         parser.pos,
     )

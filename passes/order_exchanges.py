@@ -25,7 +25,7 @@ class OrderExchanges(ModulePass):
     """Write the order of a move's messages that makes its exchange shortest. exchange -> exchange.
 
     It tries a few orders for each move, computes the timetable of each, and keeps the shortest: by
-    class, by a shift along two dimensions of the grids, and by direction (see
+    a shift along places at the sender and at the receiver, by direction, and by class (see
     backends/timetable/orders.py). A move that has an order keeps it. A move whose messages leave in
     the best order anyway gets none, and so does one with too many messages to list.
     Where pairs of tiles want the same words, it tries `width 64` too.
@@ -34,7 +34,7 @@ class OrderExchanges(ModulePass):
 
     becomes
 
-        exchange.move [@x] -> @y order <((d1 - s0) mod 16) of [1, 16] from [16, 1]>
+        exchange.move [@x] -> @y order <((p1 - q0) mod 16) of [1, 16] from [16, 1]>
 
     Attributes:
         target: whose fabric carries the messages; "" for the target that the module names.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -44,6 +45,14 @@ class Windows:
         order = np.argsort(self.message, kind="stable")
         sorted_messages = self.message[order]
         return order, np.flatnonzero(np.diff(sorted_messages, prepend=-1) != 0)
+
+    @cached_property
+    def in_runs(self) -> tuple[Integers, Integers, Integers, Integers]:
+        """Lanes, offsets and lengths sorted by message, and where those of each message begin: the
+        last number is that of all windows."""
+        order, begins = self.by_message
+        columns = (self.lane[order], self.offset[order], self.length[order])
+        return *columns, np.append(begins, len(order))
 
     def joined(self, other: Windows) -> Windows:
         """These windows and others."""
@@ -128,3 +137,45 @@ def earliest(windows: Windows, rank: Integers, limit: int | None = None) -> Star
     begin = np.empty(len(order), np.int64)
     begin[order] = start[message] + offset
     return Starts(start.astype(np.int64), begin, passes)
+
+
+class Sweep(Protocol):
+    """Finds when lanes are done."""
+
+    def __call__(
+        self, windows: Windows, rank: Integers, lanes: int, limit: int | None
+    ) -> Integers | None:
+        """The cycle in which each lane is done, 0 for a lane without windows, (lanes,); None if
+        one is not done at the limit. See `earliest`."""
+        ...
+
+
+def by_passes(
+    windows: Windows, rank: Integers, lanes: int, limit: int | None = None
+) -> Integers | None:
+    """The cycle in which each lane is done, from the earliest start of each message."""
+    found = earliest(windows, rank, limit)
+    if found is None:
+        return None
+    ends = np.zeros(lanes, np.int64)
+    np.maximum.at(ends, windows.lane, found.begin + windows.length)
+    return ends
+
+
+class _Sweeps:
+    chosen: Sweep = staticmethod(by_passes)
+
+
+def use_sweep(sweep: Sweep) -> None:
+    """Find from now on when lanes are done with another function, which finds the same."""
+    _Sweeps.chosen = staticmethod(sweep)
+
+
+def lane_ends(
+    windows: Windows, rank: Integers, lanes: int, limit: int | None = None
+) -> Integers | None:
+    """The cycle in which each lane is done, 0 for a lane without windows: (lanes,).
+
+    Returns None if one is not done at the limit. The other arguments are those of `earliest`.
+    """
+    return _Sweeps.chosen(windows, rank, lanes, limit)

@@ -51,6 +51,11 @@ class Move:
         """What its cells send each other."""
         return streams_of(self.source, self.destination, self.space)
 
+    @property
+    def busiest_streams(self) -> Streams:
+        """What some of its cells send each other, which exchange nothing with others."""
+        return streams_of(self.source, self.destination, self.space, busiest=True)
+
     def deliveries(self) -> int:
         """At most so many deliveries, without making them."""
         return count_deliveries(overlap(self.source, self.destination, self.space))

@@ -1,12 +1,13 @@
 """Orders that serve most moves, in closed form.
 
 Traffic between products of layouts is regular: a move sends along some dimensions of two grids. A
-few kinds of keys let every lane be busy all the time:
+few kinds of keys let every lane be busy nearly all the time:
 
-- *class*: all receivers that hear the same senders hear them one after the other, `s1`.
-- *shift*: a Latin square. Everyone sends to a receiver of their own, then to the next one,
-  `(d0 - s0) mod 46`.
+- *shift*: a Latin square of any overlap. A sender of k messages begins with the one whose place at
+  its receiver is its own there, then goes on, `(p1 - q0) mod 46`. So no two senders of a receiver
+  begin with it.
 - *direction*: everyone sends to the same neighbour at once, `sign(d0 - s0), sign(d1 - s1)`.
+- *class*: all receivers that hear the same senders hear them one after the other, `s1`.
 """
 
 from __future__ import annotations
@@ -15,34 +16,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
+from math import prod
+from typing import Literal
 
 import numpy as np
 
 from ...dialects.message_order import MessageOrder
 from ...ir.blob import Blob
-from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import overlap
-from ...ir.geometry.part_keys import Key, applied, difference, part, total
+from ...ir.geometry.part_keys import MOST, Key, Numbers, applied, difference, part, total
+from ...ir.geometry.streams import Streams
 from ..fabrics.fabric import Fabric
 from .colours import colours_of
-from .lanes import Windows, earliest
+from .lanes import Windows, lane_ends
 from .link_lanes import LinkLanes
 from .moves import Move
-from .timetable import Demands, check_size, demands, ranks_of
+from .timetable import Demands, check_size, demands, numbers_of, ranks_of
 
 MOST_TRIED = 32
 """Orders that are tried for a move. Chosen by judgement: moves between grids of three dimensions
 have fewer."""
 
 
-def orders_of(moves: Sequence[Move]) -> tuple[MessageOrder | None, ...]:
-    """The orders that may serve the moves of one operation, each once.
+def orders_of(moves: Sequence[Move]) -> tuple[MessageOrder, ...]:
+    """The orders that may serve the moves of one operation, each once, likely ones first.
 
-    The first one is None, the order of the senders. An order serves the moves of all sources.
+    An order serves the moves of all sources.
     """
     found = dict.fromkeys(keys for move in moves for keys in _keys(move))
-    orders = (_ordered(keys, moves[0]) for keys in tuple(found)[: MOST_TRIED - 1])
-    return (None, *(order for order in orders if _serves(order, moves)))
+    orders = (_ordered(keys, moves[0]) for keys in tuple(found)[:MOST_TRIED])
+    return tuple(order for order in orders if _serves(order, moves))
 
 
 def _serves(order: MessageOrder, moves: Sequence[Move]) -> bool:
@@ -53,15 +56,22 @@ def _serves(order: MessageOrder, moves: Sequence[Move]) -> bool:
     return True
 
 
-WORTH_COLOURS = 1.1
-"""How many times as long as the bound the best keys must take before colours are tried, and how
-many times as long as colours, before these are taken. Chosen by judgement: colours are a number for
-each message, which the program has to keep."""
+WORTH_COLOURS = 1.5
+"""How many times as long as the bound the best keys must take before colours are tried. Chosen by
+measurement, on ResNet-50: keys are as short nearly always, and to find colours takes longer than
+all keys."""
 
+MUCH_SHORTER = 1.1
+"""How many times as long as colours the best keys must take before colours are chosen. Chosen by
+judgement: colours are a number for each message, which the program has to keep."""
 
-NEAR = 0.01
+NEAR = 0.005
 """How much longer than the bound an order may take, as a share of it, so that no other one is
 tried. Chosen by judgement."""
+
+WHOLE = 1 << 15
+"""Deliveries of a move with wide messages up to which orders are tried on all messages. Chosen by
+judgement."""
 
 LARGE = 1 << 13
 """Windows of an exchange of which a sample is ordered first. Chosen by measurement: smaller ones
@@ -82,8 +92,8 @@ class Best:
     Attributes:
         order: None for the order of the senders.
         width: bits of an item, of all moves.
-        cycles: of its timetable.
-        bound: of the lanes, whatever the order.
+        cycles: of the timetable of the busiest cells, and of those with which they exchange words.
+        bound: of their lanes, whatever the order.
     """
 
     order: MessageOrder | None
@@ -101,7 +111,8 @@ def best_order(
 ) -> Best:
     """The shortest of some orders for the moves of one operation; the first of equal ones.
 
-    Raises InputError if the moves have too many deliveries to list.
+    Most moves fall into parts that exchange nothing with each other. An order is tried on the
+    busiest one. Raises InputError if the moves have too many deliveries to list.
 
     Args:
         widen: whether to try items of 64 bits too, where pairs of tiles want the same words.
@@ -117,67 +128,98 @@ def _best(
     moves: tuple[Move, ...], fabric: Fabric, tiles: int, widen: bool, links: LinkLanes | None
 ) -> Best:
     """As best_order. Equal layers move their operands in the same way, so this is kept."""
-    found = demands(moves, fabric, tiles, links)
+    found = _Trial.of(moves, fabric, tiles, links)
     if not widen:
-        return _searched(moves, found)
-    wide = tuple(replace(move, width=64) for move in moves)
-    paired = demands(wide, fabric, tiles, links)
-    if paired.bound >= found.bound:
-        return _searched(moves, found)
-    best = _searched(wide, paired)
-    if best.cycles <= found.bound:
+        return found.searched()
+    paired = _Trial.of(tuple(replace(move, width=64) for move in moves), fabric, tiles, links)
+    if paired.needed.bound >= found.needed.bound:
+        return found.searched()
+    best = paired.searched()
+    if best.cycles <= found.needed.bound:
         return best
-    return min(best, _searched(moves, found), key=lambda each: each.cycles)
+    return min(best, found.searched(), key=lambda each: each.cycles)
 
 
-def _searched(moves: tuple[Move, ...], needed: Demands) -> Best:
-    """The shortest of the orders of moves that have one width."""
-    idle = int(needed.control.max(initial=0))
-    enough = needed.bound + int(NEAR * needed.bound)
-    best: int | None = None
-    order: MessageOrder | None = None
-    for each in _shortlist(moves, needed):
-        found = _length(moves, each, needed, None if best is None else best - 1)
-        if found is not None:
-            best, order = max(found, idle), each
-            if best <= enough:
-                break
-    assert best is not None
-    if best > WORTH_COLOURS * needed.bound and len(moves) == 1:
-        coloured = by_colour(moves[0])
-        found = _length(moves, coloured, needed, int(best / WORTH_COLOURS))
-        if found is not None:
-            best, order = max(found, idle), coloured
-    return Best(order, moves[0].width if moves else 32, best, needed.bound)
+@dataclass(frozen=True)
+class _Trial:
+    """An exchange on which orders are tried: the busiest part of one move, or several moves.
 
-
-def _length(
-    moves: Sequence[Move], order: MessageOrder | None, needed: Demands, limit: int | None
-) -> int | None:
-    """The cycle in which the last lane is done; None if that is behind a limit."""
-    ranks = ranks_of([replace(move, order=order) for move in moves], needed.messages)
-    found = earliest(needed.windows, ranks, limit)
-    if found is None:
-        return None
-    return int((found.begin + needed.windows.length).max(initial=0))
-
-
-def _shortlist(moves: Sequence[Move], needed: Demands) -> tuple[MessageOrder | None, ...]:
-    """The orders that are worth trying on the whole exchange, likely ones first.
-
-    In a large exchange, these are the shortest ones for a sample of receivers.
+    Attributes:
+        moves: of one width.
+        streams: of each move, those that are tried.
+        needed: by their messages.
+        numbers: that keys read, of each move.
     """
-    orders = orders_of(moves)
-    if len(needed.windows.lane) < LARGE or len(orders) <= SHORTLISTED:
-        return orders
-    sample = _sample(needed)
-    lengths: list[tuple[int, int]] = []
-    for k, order in enumerate(orders):
-        limit = lengths[SHORTLISTED - 1][0] if len(lengths) >= SHORTLISTED else None
-        found = _length(moves, order, sample, limit)
-        if found is not None:
-            lengths = sorted([*lengths, (found, k)])
-    return tuple(orders[k] for _, k in lengths[:SHORTLISTED])
+
+    moves: tuple[Move, ...]
+    streams: tuple[Streams, ...]
+    needed: Demands
+    numbers: tuple[Numbers, ...]
+
+    @staticmethod
+    def of(moves: tuple[Move, ...], fabric: Fabric, tiles: int, links: LinkLanes | None) -> _Trial:
+        """The exchange of some moves."""
+        # A wide message also takes a lane of its sender's partner, which may exchange nothing with
+        # the others. Links carry the words of all tiles.
+        busiest = len(moves) == 1 and links is None
+        busiest = busiest and (moves[0].width == 32 or moves[0].deliveries() > WHOLE)
+        streams = tuple(each.busiest_streams if busiest else each.streams for each in moves)
+        needed = demands(moves, fabric, tiles, links, busiest)
+        return _Trial(moves, streams, needed, tuple(map(numbers_of, streams)))
+
+    def searched(self) -> Best:
+        """The shortest of some orders."""
+        bound = self.needed.bound
+        enough = bound + int(NEAR * bound)
+        # The senders' order is often far from the bound, and then this is soon known.
+        best, order = self._cycles(None, enough), None
+        if best is None:
+            for each in (*self._shortlist(), None):
+                found = self._cycles(each, None if best is None else best - 1)
+                if found is not None:
+                    best, order = found, each
+                    if best <= enough:
+                        break
+        assert best is not None
+        if best > WORTH_COLOURS * bound and len(self.moves) == 1:
+            coloured = by_colour(self.moves[0], self.streams[0])
+            found = self._cycles(coloured, int(best / MUCH_SHORTER))
+            if found is not None:
+                best, order = found, by_colour(self.moves[0], self.moves[0].streams)
+        return Best(order, self.moves[0].width if self.moves else 32, best, bound)
+
+    def _cycles(
+        self, order: MessageOrder | None, limit: int | None, needed: Demands | None = None
+    ) -> int | None:
+        """The cycle in which the last tile is done; None if a lane is not done at a limit.
+
+        Args:
+            needed: by a sample of the messages; None for all.
+        """
+        of = self.needed if needed is None else needed
+        moves = [replace(move, order=order) for move in self.moves]
+        ranks = ranks_of(moves, of.messages, self.numbers)
+        ends = lane_ends(of.windows, ranks, of.lanes, limit)
+        if ends is None:
+            return None
+        return int(max(ends.max(initial=0), of.control.max(initial=0)))
+
+    def _shortlist(self) -> tuple[MessageOrder, ...]:
+        """The orders that are worth trying on all messages, likely ones first.
+
+        In a large exchange, these are the shortest ones for a sample of receivers.
+        """
+        orders = orders_of(self.moves)
+        if len(self.needed.windows.lane) < LARGE or len(orders) <= SHORTLISTED:
+            return orders
+        sample = _sample(self.needed)
+        lengths: list[tuple[int, int]] = []
+        for k, order in enumerate(orders):
+            limit = lengths[SHORTLISTED - 1][0] if len(lengths) >= SHORTLISTED else None
+            found = self._cycles(order, limit, sample)
+            if found is not None:
+                lengths = sorted([*lengths, (found, k)])
+        return tuple(orders[k] for _, k in lengths[:SHORTLISTED])
 
 
 def _sample(needed: Demands) -> Demands:
@@ -211,9 +253,9 @@ def _sample(needed: Demands) -> Demands:
     )
 
 
-def by_colour(move: Move) -> MessageOrder:
-    """The order of a move's messages by the colours of an Euler split."""
-    colour = Blob(colours_of(move.streams).astype(np.uint16))
+def by_colour(move: Move, streams: Streams) -> MessageOrder:
+    """The order of some streams of a move by the colours of an Euler split."""
+    colour = Blob(colours_of(streams).astype(np.uint16))
     return MessageOrder((), colour, move.destination.parts, move.source.parts)
 
 
@@ -226,6 +268,7 @@ def _ordered(keys: tuple[Key, ...], move: Move) -> MessageOrder:
 
 def _keys(move: Move) -> Iterator[tuple[Key, ...]]:
     source, destination = move.source, move.destination
+    yield from _shifts(move.busiest_streams)
     groups = overlap(source, destination, move.space).groups
     along = [
         pair
@@ -234,21 +277,39 @@ def _keys(move: Move) -> Iterator[tuple[Key, ...]]:
     ]
     if along:
         apart = [difference(part("d", d), part("s", s)) for d, s in along]
-        yield tuple(applied("sign", each) for each in apart)
         yield tuple(apart)
-    if move.source.split_dims and move.destination.split_dims:
-        most = max(source.cells, destination.cells)
-        lines = difference(_line("d", destination), _line("s", source))
-        yield (applied("mod", lines, most),)
-    for d, s in product(destination.split_dims, source.split_dims):
-        most = max(destination.parts[d], source.parts[s])
-        yield (applied("mod", difference(part("d", d), part("s", s)), most),)
+        yield tuple(applied("sign", each) for each in apart)
     for s in source.split_dims:
         yield (part("s", s),)
 
 
-def _line(side: str, layout: Layout) -> Key:
-    """The number of a cell."""
-    return total(
-        *((part("d" if side == "d" else "s", d), layout.weights[d]) for d in layout.split_dims)
-    )
+def _shifts(streams: Streams) -> Iterator[tuple[Key, ...]]:
+    """Latin squares: the place at the sender minus that at the receiver, around a circle.
+
+    The places of a message are numbers in mixed radix, a digit for each group. They begin with the
+    first group or with the last, and take whole steps around the circle or steps of one.
+    """
+    sent, received = (streams.most_places(side) for side in ("sent", "received"))
+    around = max(prod(sent), prod(received))
+    if around == 1 or around >= MOST:
+        return
+    stretched = around // prod(sent), around // prod(received)
+    for steps, (first, second) in product((stretched, (1, 1)), ((0, 1), (1, 0), (0, 0), (1, 1))):
+        p = _digits("p", sent, first > 0, steps[0])
+        q = _digits("q", received, second > 0, steps[1])
+        yield (applied("mod", difference(p, q), around),)
+
+
+def _digits(side: Literal["p", "q"], most: Sequence[int], backwards: bool, step: int) -> Key:
+    """A number in mixed radix, times a step.
+
+    Args:
+        backwards: whether the digit of the first group is the last one.
+    """
+    groups = list(enumerate(most))
+    factor, terms = step, list[tuple[Key, int]]()
+    for group, count in groups if backwards else reversed(groups):
+        if count > 1:
+            terms.append((part(side, group), factor))
+        factor *= count
+    return total(*(terms if backwards else reversed(terms)))

@@ -11,9 +11,10 @@ So a message takes as long as the longer of the two, and no tile is done before 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 from ...ir.geometry.fragments import fragments
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import overlap
+from ...ir.geometry.part_keys import Numbers
+from ...ir.geometry.streams import Side, Streams
 from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
 from ..fabrics.fabric import Fabric
@@ -90,6 +93,11 @@ class Demands:
         """The cycles of the busiest tile, or lane of a link: those of a perfect order."""
         links = self._busy[2 * len(self.control) :]
         return int(max(self.bounds.max(initial=0), links.max(initial=0)))
+
+    @property
+    def lanes(self) -> int:
+        """The number of lanes."""
+        return len(self._busy)
 
     @cached_property
     def on_tiles(self) -> NDArray[np.bool_]:
@@ -169,19 +177,26 @@ def timetable_on(moves: Sequence[Move], target: Target) -> Timetable:
 
 
 def demands(
-    moves: Sequence[Move], fabric: Fabric, tiles: int, links: LinkLanes | None = None
+    moves: Sequence[Move],
+    fabric: Fabric,
+    tiles: int,
+    links: LinkLanes | None = None,
+    busiest: bool = False,
 ) -> Demands:
     """What the messages of some moves ask of lanes and supervisors.
 
     Raises InputError as timetable does.
+
+    Args:
+        busiest: as that of `streams_of`.
     """
     check_size(moves)
-    messages = messages_of(moves, fabric, links)
+    messages = messages_of(moves, fabric, links, busiest)
     windows, latency = windows_of(messages, fabric, tiles, links)
-    control = np.zeros(tiles, np.int64)
-    np.add.at(control, messages.tile, messages.fragments * fabric.send_cycles)
     received = messages.fragments[messages.message] * fabric.receive_cycles
-    np.add.at(control, messages.receiver, received)
+    control = np.bincount(messages.tile, messages.fragments * fabric.send_cycles, tiles)
+    control += np.bincount(messages.receiver, received, tiles)
+    control = control.astype(np.int64)
     for move in moves:
         _add_places(move, fabric, control)
     return Demands(messages, latency, windows, control)
@@ -224,25 +239,64 @@ def _add_places(move: Move, fabric: Fabric, control: Integers) -> None:
     control[move.destination.tiles.rows] += places * fabric.place_cycles
 
 
-def parts_of(layout: Layout, cell: Integers) -> list[Integers]:
-    """The part of each cell along each dimension of a layout's grid: (cells,) each."""
-    return [cell // w % n for w, n in zip(layout.weights, layout.parts, strict=True)]
+class _Numbers(Sequence[Integers]):
+    """Numbers that keys read, for each dimension of a grid or each group of axes.
+
+    Each array is computed when it is first read.
+    """
+
+    def __init__(self, count: int, made: Callable[[int], Integers]) -> None:
+        self._count, self._made = count, made
+        self._known: dict[int, Integers] = {}
+
+    @overload
+    def __getitem__(self, index: int) -> Integers: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Integers]: ...
+    def __getitem__(self, index: int | slice) -> Integers | Sequence[Integers]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(self._count)[index]]
+        if index not in self._known:
+            self._known[index] = self._made(index)
+        return self._known[index]
+
+    def __len__(self) -> int:
+        return self._count
 
 
-def messages_of(moves: Sequence[Move], fabric: Fabric, links: LinkLanes | None = None) -> Messages:
-    """The messages of all moves, in the order in which they are listed."""
+def numbers_of(streams: Streams) -> Numbers:
+    """What keys read of the streams of a move: (streams,) each."""
+
+    def parts(layout: Layout, cell: Integers) -> _Numbers:
+        return _Numbers(len(layout.parts), lambda i: cell // layout.weights[i] % layout.parts[i])
+
+    def places(side: Side) -> _Numbers:
+        return _Numbers(len(streams.groups), lambda i: streams.places(side, i))
+
+    return {
+        "d": parts(streams.destination, streams.first_receiver),
+        "s": parts(streams.source, streams.cell),
+        "p": places("sent"),
+        "q": places("received"),
+    }
+
+
+def messages_of(
+    moves: Sequence[Move], fabric: Fabric, links: LinkLanes | None = None, busiest: bool = False
+) -> Messages:
+    """The messages of all moves, in the order in which they are listed.
+
+    Args:
+        links: between the chips of the machine; None if it has one.
+        busiest: as that of `streams_of`.
+    """
     columns: list[tuple[Integers, ...]] = []
     deliveries: list[tuple[Integers, Integers]] = []
     ranks: list[Integers] = []
     before = 0
     for k, move in enumerate(moves):
-        streams = move.streams
+        streams = move.busiest_streams if busiest else move.streams
         words = -(-streams.elements * move.itemsize // fabric.word_bytes)
-        chunks = np.maximum(-(-words // move.chunk), 1)
-        stream = np.repeat(np.arange(len(words)), chunks)
-        piece = np.arange(len(stream)) - np.repeat(np.cumsum(chunks) - chunks, chunks)
-        length = np.minimum(words[stream] - piece * move.chunk, move.chunk)
-        pieces = np.maximum(-(-streams.fragments // chunks), 1)[stream]
         tile = np.asarray(streams.source.tiles.of(streams.cell))
         receiver = np.asarray(streams.destination.tiles.of(streams.receiver))
         wide = _wide(move, streams.stream, receiver, len(words), tile)
@@ -250,20 +304,31 @@ def messages_of(moves: Sequence[Move], fabric: Fabric, links: LinkLanes | None =
             # A link carries words one by one.
             away = links.chip_of(tile[streams.stream]) != links.chip_of(receiver)
             wide[streams.stream[away]] = 0
-        columns.append(
-            (np.full(len(stream), k), stream, piece, tile[stream], length, pieces, wide[stream])
-        )
-        ranks.append(_rank(move, piece, tile, stream) + before)
-        # Each delivery of a stream, once for each of its chunks.
-        times = chunks[streams.stream]
-        first = (np.cumsum(chunks) - chunks)[streams.stream]
-        which = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
-        deliveries.append((np.repeat(first, times) + which + before, np.repeat(receiver, times)))
+        stream = np.arange(len(words))
+        piece = np.zeros_like(stream)
+        if int(words.max(initial=0)) <= move.chunk:
+            length, pieces = words, np.maximum(streams.fragments, 1)
+            deliveries.append((streams.stream + before, receiver))
+        else:
+            chunks = np.maximum(-(-words // move.chunk), 1)
+            stream = np.repeat(stream, chunks)
+            first = np.cumsum(chunks) - chunks
+            piece = np.arange(len(stream)) - np.repeat(first, chunks)
+            length = np.minimum(words[stream] - piece * move.chunk, move.chunk)
+            pieces = np.maximum(-(-streams.fragments // chunks), 1)[stream]
+            tile, wide = tile[stream], wide[stream]
+            # Each delivery of a stream, once for each of its chunks.
+            times = chunks[streams.stream]
+            which = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
+            message = np.repeat(first[streams.stream], times) + which + before
+            deliveries.append((message, np.repeat(receiver, times)))
+        columns.append((np.full(len(stream), k), stream, piece, tile, length, pieces, wide))
+        ranks.append(_rank(move, numbers_of(streams), piece, tile, stream) + before)
         before += len(stream)
     none = np.zeros(0, np.int64)
 
     def joined(parts: Sequence[Integers]) -> Integers:
-        return np.concatenate([none, *parts])
+        return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
 
     return Messages(
         *(joined([each[i] for each in columns]) for i in range(7)),
@@ -273,38 +338,56 @@ def messages_of(moves: Sequence[Move], fabric: Fabric, links: LinkLanes | None =
     )
 
 
-def ranks_of(moves: Sequence[Move], messages: Messages) -> Integers:
-    """The places of the same messages, if their moves have other orders: (messages,)."""
-    rank = np.empty_like(messages.rank)
+def ranks_of(moves: Sequence[Move], messages: Messages, numbers: Sequence[Numbers]) -> Integers:
+    """The places of the same messages, if their moves have other orders: (messages,).
+
+    Args:
+        numbers: what keys read, of each move.
+    """
+    found: list[Integers] = []
     for k, move in enumerate(moves):
         here = slice(*np.searchsorted(messages.move, [k, k + 1]))
-        tile = np.asarray(move.streams.source.tiles.of(move.streams.cell))
-        own = _rank(move, messages.chunk[here], tile, messages.stream[here])
-        rank[here] = own + here.start
-    return rank
+        columns = (each[here] for each in (messages.chunk, messages.tile, messages.stream))
+        found.append(_rank(move, numbers[k], *columns) + here.start)
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
-def _rank(move: Move, piece: Integers, tile: Integers, stream: Integers) -> Integers:
+SMALL = 1 << 16
+"""NumPy sorts numbers of 16 bits by counting, several times as fast as larger ones."""
+
+
+def _rank(
+    move: Move, numbers: Numbers, piece: Integers, tile: Integers, stream: Integers
+) -> Integers:
     """The place of each message among those of its move: (messages,).
 
     Keys decide first, then the number of the chunk, the sender, and the stream.
     """
-    streams = move.streams
     keys: list[Integers] = []
     if move.order is not None and move.order.colours is not None:
         colours = np.asarray(move.order.colours.array, np.int64)
-        if len(colours) != len(tile):
+        streams = int(stream[-1]) + 1 if len(stream) else 0
+        if len(colours) != streams:
             raise InputError(
-                f"{move.name}: {len(colours):,} colours of {len(tile):,} messages; need one each"
+                f"{move.name}: {len(colours):,} colours of {streams:,} messages; need one each"
             )
         keys = [colours]
     elif move.order is not None and len(stream):
-        d = parts_of(streams.destination, streams.first_receiver)
-        s = parts_of(streams.source, streams.cell)
-        keys = [np.broadcast_to(each, (len(tile),)) for each in move.order.values(d, s)]
-    last_first = [stream, tile[stream], piece, *(key[stream] for key in reversed(keys))]
+        try:
+            move.order.check_groups(len(numbers["p"]))
+        except ValueError as error:
+            raise InputError(f"{move.name}: {error}") from None
+        keys = [each for each in move.order.values(numbers) if each.ndim]
+    if len(keys) == 1 and not piece.any() and bool((np.diff(tile) >= 0).all()):
+        # Messages are listed by sender and stream.
+        key = keys[0] if len(keys[0]) == len(stream) else keys[0][stream]
+        low = int(key.min(initial=0))
+        small = int(key.max(initial=0)) - low < SMALL
+        order = np.argsort((key - low).astype(np.uint16) if small else key, kind="stable")
+    else:
+        order = np.lexsort([stream, tile, piece, *(key[stream] for key in reversed(keys))])
     rank = np.empty(len(stream), np.int64)
-    rank[np.lexsort(last_first)] = np.arange(len(stream))
+    rank[order] = np.arange(len(stream))
     return rank
 
 

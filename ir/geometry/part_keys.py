@@ -5,11 +5,13 @@ A key orders messages. It adds, divides with rounding down, takes remainders and
     (d1 - s1) mod 46        sign(d0 - s0)        2 * (s0 floordiv 4) + s1
 
 `d0, d1 ...` number the parts of the destination's grid, `s0, s1 ...` those of the source's.
+`p0, p1 ...` and `q0, q1 ...` are the places of a message among those of its sender and of its
+receiver, for each group of axes (see streams.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,8 +21,15 @@ from numpy.typing import NDArray
 Parts = NDArray[np.int64]
 """Numbers of parts, one for each message."""
 
-Side = Literal["d", "s"]
-"""Whether a part is one of the destination or of the source."""
+Side = Literal["d", "s", "p", "q"]
+"""What a number counts: parts of the destination or of the source, or places at the sender or at
+the receiver."""
+
+SIDES: tuple[Side, ...] = ("d", "s", "p", "q")
+
+Numbers = Mapping[Side, Sequence[Parts]]
+"""The numbers that keys read, for each side: of each dimension of a grid, or of each group of
+axes. All arrays broadcast together."""
 
 MOST = 1 << 31
 """Numbers in keys are smaller. Parts are too."""
@@ -31,11 +40,12 @@ MOST_VALUE = 1 << 62
 
 @dataclass(frozen=True)
 class Part:
-    """The number of a cell's part along one dimension of a grid.
+    """The number of a cell's part along one dimension of a grid, or a place in a group of axes.
 
     Attributes:
-        side: d for the destination's grid, s for the source's.
-        dim: the dimension of that grid.
+        side: d for the destination's grid, s for the source's, p for places among the messages of
+            the sender, q for those of the receiver.
+        dim: the dimension of that grid, or the group.
     """
 
     side: Side
@@ -50,9 +60,9 @@ class Part:
         """The parts that it reads."""
         yield self
 
-    def values(self, d: Sequence[Parts], s: Sequence[Parts]) -> Parts:
-        """Its value for each message: see Key.values."""
-        return (d if self.side == "d" else s)[self.dim]
+    def values(self, numbers: Numbers) -> Parts:
+        """Its value for each message."""
+        return numbers[self.side][self.dim]
 
     def text(self) -> str:
         """Its text: d0."""
@@ -98,9 +108,9 @@ class Function:
         """The parts that it reads."""
         return self.of.parts()
 
-    def values(self, d: Sequence[Parts], s: Sequence[Parts]) -> Parts:
-        """Its value for each message: see Key.values."""
-        return _RULES[self.rule](self.of.values(d, s), self.by)
+    def values(self, numbers: Numbers) -> Parts:
+        """Its value for each message."""
+        return _RULES[self.rule](self.of.values(numbers), self.by)
 
     def text(self) -> str:
         """Its text: (d0 - s0) mod 4."""
@@ -157,17 +167,12 @@ class Key:
         for term, _ in self.terms:
             yield from term.parts()
 
-    def values(self, d: Sequence[Parts], s: Sequence[Parts]) -> Parts:
-        """The value for each message.
-
-        Args:
-            d: for each dimension of the destination's grid, the part that receives each message.
-            s: for each dimension of the source's grid, the part that sends it. All arrays
-                broadcast together.
-        """
+    def values(self, numbers: Numbers) -> Parts:
+        """The value for each message."""
         total = np.array(self.offset, np.int64)
         for term, factor in self.terms:
-            total = total + factor * np.asarray(term.values(d, s), np.int64)
+            value = np.asarray(term.values(numbers), np.int64)
+            total = total + (value if factor == 1 else factor * value)
         return total
 
     def text(self) -> str:

@@ -11,6 +11,9 @@ Streams whose elements overlap without being the same send some words twice.
 
 What two cells share is a product over axis groups, and so are streams. Each group gives sets: the
 elements of a source part that some destination parts want. A stream is one set of each group.
+
+So each stream has a place for each group: how many sets of its source part come before its own, and
+how many source parts send to its destination part before its own does.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -40,9 +43,34 @@ from .overlap import (
 from .space import Space
 
 
+class SetPlaces(NamedTuple):
+    """Where the sets of one group come among those of their parts: (sets,) each.
+
+    Attributes:
+        sent: the sets of the same source part that come before, by their first destination part.
+        received: the source parts before its own that send to its first destination part.
+        most_sent, most_received: how many such places there are, also of sets that are left out.
+    """
+
+    sent: Counts
+    received: Counts
+    most_sent: int
+    most_received: int
+
+    @staticmethod
+    def of(sent: Counts, received: Counts) -> SetPlaces:
+        """The places of all sets of a group."""
+        return SetPlaces(
+            sent, received, *(int(each.max(initial=0)) + 1 for each in (sent, received))
+        )
+
+
+Side = Literal["sent", "received"]
+
+
 @dataclass(frozen=True, eq=False)
 class Streams:
-    """All streams between the cells of two layouts that leave their tile.
+    """Streams between the cells of two layouts that leave their tile.
 
     They are sorted by source cell, and then by their first receiver.
 
@@ -53,6 +81,8 @@ class Streams:
         fragments: runs of neighbours on both sides that each stream consists of, (streams,).
         stream, receiver: the stream and the destination cell of each delivery, (deliveries,),
             sorted by stream, then by cell.
+        number: of each stream among all products of sets, the last group innermost, (streams,).
+        groups: the places of the sets of each group.
     """
 
     source: Layout
@@ -62,12 +92,24 @@ class Streams:
     fragments: Counts
     stream: Counts
     receiver: Counts
+    number: Counts
+    groups: tuple[SetPlaces, ...]
 
     @cached_property
     def first_receiver(self) -> Counts:
         """The first destination cell of each stream: (streams,)."""
-        begins = np.searchsorted(self.stream, np.arange(len(self.cell)))
-        return self.receiver[begins]
+        return self.receiver[np.flatnonzero(np.diff(self.stream, prepend=-1))]
+
+    def places(self, side: Side, group: int) -> Counts:
+        """The place of each stream in a group, among those that its cell sends or receives:
+        (streams,)."""
+        inner = prod(len(each.sent) for each in self.groups[group + 1 :])
+        table: Counts = getattr(self.groups[group], side)
+        return table[self.number // inner % len(table)]
+
+    def most_places(self, side: Side) -> tuple[int, ...]:
+        """How many places there are in each group."""
+        return tuple(getattr(each, f"most_{side}") for each in self.groups)
 
 
 class _Sets(NamedTuple):
@@ -77,6 +119,7 @@ class _Sets(NamedTuple):
         part: the source part of each, (sets,).
         elements: of each.
         pieces: runs of neighbours that each consists of.
+        places: of each.
         wanted, wanted_by: the set and a destination part that wants it, (rows,).
     """
 
@@ -85,6 +128,7 @@ class _Sets(NamedTuple):
     part: Counts
     elements: Counts
     pieces: Counts
+    places: SetPlaces
     wanted: Counts
     wanted_by: Counts
 
@@ -99,28 +143,32 @@ def count_deliveries(shared: Overlap) -> int:
 
 
 def _rows(streams: Streams) -> int:
-    return 3 * len(streams.cell) + 2 * len(streams.receiver)
+    return 4 * len(streams.cell) + 2 * len(streams.receiver)
 
 
 @kept_tables(_rows, entries=512)
-def streams_of(source: Layout, destination: Layout, move: Space | None = None) -> Streams:
+def streams_of(
+    source: Layout, destination: Layout, move: Space | None = None, busiest: bool = False
+) -> Streams:
     """The streams from the blocks of source to those of destination, through a move.
 
     The source must be a partition.
 
     Args:
         move: as that of `overlap`.
+        busiest: whether to list a share of the cells alone, which exchange nothing with others: in
+            each group, the parts that exchange most elements.
     """
     shared = overlap(source, destination, move)
     chain = (move,) if move else (plain_move(source.shape),)
     if any(0 in sizes for sizes in (source.shape, destination.shape, *(m.sizes for m in chain))):
-        return Streams(source, destination, *np.zeros((5, 0), np.int64))
+        return Streams(source, destination, *np.zeros((6, 0), np.int64), groups=())
     found = components(source.access, destination.access, chain)
     sets = [
         _sets(shared_runs(part, source, destination, chain), group)
         for part, group in zip(found, shared.groups, strict=True)
     ]
-    return _leaving(_multiplied(shared, sets), shared)
+    return _leaving(_multiplied(shared, [_busiest(s) for s in sets] if busiest else sets), shared)
 
 
 def _sets(runs: SharedRuns, group: Group) -> _Sets:
@@ -147,14 +195,58 @@ def _sets(runs: SharedRuns, group: Group) -> _Sets:
     differs[1:] |= np.diff(name[order]) != 0
     first = order[differs]
     pieces = np.ones_like(pairs.count) if pairs.pieces is None else pairs.pieces
+    part = pairs.source[first]
+    by_receiver = np.lexsort((pairs.destination[first], part))
+    sent = np.empty_like(part)
+    sent[by_receiver] = _place_in_run(part[by_receiver])
     return _Sets(
         runs.destination_dims,
         runs.source_dims,
-        pairs.source[first],
+        part,
         pairs.count[first],
         pieces[first],
+        SetPlaces.of(sent, _place_in_run(pairs.destination)[first]),
         np.cumsum(differs) - 1,
         pairs.destination[order],
+    )
+
+
+def _place_in_run(values: Counts) -> Counts:
+    """How many equal values come directly before each one: (values,)."""
+    number = np.arange(len(values))
+    begins = np.diff(values, prepend=-1) != 0
+    return number - np.maximum.accumulate(np.where(begins, number, 0))
+
+
+def _busiest(sets: _Sets) -> _Sets:
+    """The sets of some parts alone, which share no element with other parts: those that exchange
+    most elements."""
+    if not len(sets.part):
+        return sets
+    wanted_by = sets.wanted_by + int(sets.part.max()) + 1
+    label = np.arange(int(wanted_by.max()) + 1)
+    while True:
+        # Each part takes the lowest number of all parts that it is known to be joined with.
+        least = label.copy()
+        joined = label[sets.part[sets.wanted]], label[wanted_by]
+        np.minimum.at(least, joined[0], joined[1])
+        np.minimum.at(least, joined[1], joined[0])
+        least = least[least]
+        if (least == label).all():
+            break
+        label = least[label]
+    load = np.bincount(label[wanted_by], sets.elements[sets.wanted], len(label))
+    kept = label[sets.part] == int(np.argmax(load))
+    rows = kept[sets.wanted]
+    return sets._replace(
+        part=sets.part[kept],
+        elements=sets.elements[kept],
+        pieces=sets.pieces[kept],
+        places=sets.places._replace(
+            sent=sets.places.sent[kept], received=sets.places.received[kept]
+        ),
+        wanted=(np.cumsum(kept) - 1)[sets.wanted[rows]],
+        wanted_by=sets.wanted_by[rows],
     )
 
 
@@ -193,8 +285,9 @@ def _multiplied(shared: Overlap, sets: Sequence[_Sets]) -> Streams:
         stream = np.repeat(stream, len(added))
         receiver = (receiver[:, None] + added).ravel()
     pieces = _fragments(axes_inwards(shared), shared, sets, chosen, len(cell))
-    order = np.lexsort((receiver, stream))
-    return Streams(source, destination, cell, elements, pieces, stream[order], receiver[order])
+    number = np.arange(len(cell))
+    groups = tuple(each.places for each in sets)
+    return Streams(source, destination, cell, elements, pieces, stream, receiver, number, groups)
 
 
 def _fragments(
@@ -220,24 +313,29 @@ def _fragments(
 
 
 def _leaving(every: Streams, shared: Overlap) -> Streams:
-    """The streams that leave their tile: a tile reads what a replica of its own holds."""
+    """The streams that leave their tile, in order: a tile reads what a replica of its own holds."""
     source, destination = shared.source, shared.destination
-    own = source.tiles.cells_on(destination.tiles.of(every.receiver))
-    first = first_replicas(source)[np.maximum(own, 0)]
-    stays = (own >= 0) & (first == every.cell[every.stream])
-    stream, receiver = every.stream[~stays], every.receiver[~stays]
-    kept, begins, stream = np.unique(stream, return_index=True, return_inverse=True)
-    order = np.lexsort((receiver[begins], every.cell[kept]))
-    number = np.empty(len(kept), np.int64)
-    number[order] = np.arange(len(kept))
-    kept, stream = kept[order], number[stream]
-    sorting = np.lexsort((receiver, stream))
+    own = source.tiles.cells_on(destination.tiles.of(np.arange(destination.cells)))
+    held = np.where(own >= 0, first_replicas(source)[np.maximum(own, 0)], -1)
+    leaves = np.flatnonzero(held[every.receiver] != every.cell[every.stream])
+    stream, receiver = every.stream[leaves], every.receiver[leaves]
+    first = np.full(len(every.cell), destination.cells)
+    np.minimum.at(first, stream, receiver)
+    kept = np.flatnonzero(first < destination.cells)
+    kept = kept[np.argsort(every.cell[kept] * destination.cells + first[kept])]
+    number = np.empty(len(every.cell), np.int64)
+    number[kept] = np.arange(len(kept))
+    # Both numbers in one, because NumPy sorts numbers faster than it finds the order of rows.
+    bits = destination.cells.bit_length()
+    rows = np.sort(number[stream] << bits | receiver)
     return Streams(
         source,
         destination,
         every.cell[kept],
         every.elements[kept],
         every.fragments[kept],
-        stream[sorting],
-        receiver[sorting],
+        rows >> bits,
+        rows & ((1 << bits) - 1),
+        every.number[kept],
+        every.groups,
     )

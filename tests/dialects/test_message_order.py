@@ -70,7 +70,7 @@ def test_keys_are_evaluated_for_all_messages_at_once():
     shift, row = parsed_keys("(d0 - s0) mod 3, 2 * s1")
     order = MessageOrder((shift, row), of=(3,), sources=(3, 2))
     to, of = np.arange(3)[:, None], np.arange(3)[None, :]
-    first, second = order.values([to], [of, np.ones((1, 3), np.int64)])
+    first, second = order.values({"d": [to], "s": [of, np.ones((1, 3), np.int64)]})
     assert first.tolist() == [[0, 2, 1], [1, 0, 2], [2, 1, 0]]
     assert np.unique(second).tolist() == [2]
 
@@ -96,6 +96,7 @@ def move(with_: str, to: str = "b") -> str:
     "with_",
     [
         "order <(s0)>",
+        "order <(p0 - q0)>",
         "order <((d1 - s0) mod 4) of [2, 4] from [4]> chunk 1",
         "chunk 4148",
         "width 32",
@@ -122,6 +123,7 @@ def test_pairs_of_tiles_that_hold_the_same_take_64_bits():
         ("width 64", "width 64, but tile 1 does not receive what tile 0 does"),
         ("order <(s1)>", "key s1: no s1; the grid of the source has s0"),
         ("order <(d2)>", "key d2: no d2; the grid of the destination has d0, d1"),
+        ("order <(p0 - q3)>", "no q3; the groups of axes of the move have q0"),
         (
             "order <((d0 - s0) mod 8) of [8] from [4]>",
             r"the order is of \[8\] from \[4\] parts, but the move is of \[2, 4\] from \[4\]; "

@@ -39,7 +39,7 @@ def test_a_latin_square_is_written_and_is_priced():
     made = module()
     before = cycles(made)
     OrderExchanges().apply(context(), made)
-    assert "order <((d1 - s0) mod 4) of [1, 4] from [4, 1]>" in print_module(made)
+    assert "order <((p1 - q0) mod 4) of [1, 4] from [4, 1]>" in print_module(made)
     assert cycles(made) < before
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from abele.backends.fabrics.crossbar import Crossbar
 from abele.backends.timetable.moves import Move
-from abele.backends.timetable.orders import best_order, orders_of
+from abele.backends.timetable.orders import NEAR, best_order, orders_of
 from abele.backends.timetable.timetable import timetable
 
 from .some_moves import blocks, halo, transposed
@@ -32,9 +32,10 @@ def test_the_best_order_takes_as_long_as_it_says_and_no_longer_than_any_that_is_
     best = best_order([move], FABRIC, tiles)
     assert timetable([replace(move, order=best.order)], FABRIC, tiles).cycles == best.cycles
     tried = [
-        timetable([replace(move, order=order)], FABRIC, tiles).cycles for order in orders_of([move])
+        timetable([replace(move, order=order)], FABRIC, tiles).cycles
+        for order in (None, *orders_of([move]))
     ]
-    assert best.cycles <= min(tried)
+    assert best.cycles <= max(min(tried), int((1 + NEAR) * best.bound))
     assert best.bound <= best.cycles
 
 
@@ -47,6 +48,5 @@ def test_a_regular_move_meets_its_bound(move: Move):
 def test_an_order_of_several_sources_suits_all_of_them():
     of, to = transposed(8, 32, 8), blocks((8, 32), (1, 8))
     other = replace(of, source=blocks((8, 32), (4, 2)), destination=to)
-    for order in orders_of([of, other])[1:]:
-        assert order is not None
+    for order in orders_of([of, other]):
         order.check_parts((1, 8), [(8, 1), (4, 2)])

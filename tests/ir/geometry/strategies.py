@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 
 from abele.ir.geometry.layout import Layout, raw_layout
-from abele.ir.geometry.part_keys import Key, applied, part, total
+from abele.ir.geometry.part_keys import SIDES, Key, applied, part, total
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim
 
 FILL = 7.0
@@ -129,7 +129,7 @@ def cell_block(layout: Layout, cell: int, dense: np.ndarray) -> np.ndarray:
 def part_keys() -> st.SearchStrategy[Key]:
     """Keys over two dimensions of each side, with small numbers."""
     number = st.integers(-9, 9)
-    atoms = st.builds(part, st.sampled_from("ds"), st.integers(0, 1)) | st.builds(
+    atoms = st.builds(part, st.sampled_from(SIDES), st.integers(0, 1)) | st.builds(
         lambda offset: Key(offset=offset), number
     )
 

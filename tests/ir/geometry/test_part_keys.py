@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from abele.dialects.message_order import parsed_keys
-from abele.ir.geometry.part_keys import MOST, Key, Part, applied, difference, part, total
+from abele.ir.geometry.part_keys import MOST, SIDES, Key, Part, applied, difference, part, total
 
 from .strategies import part_keys
 
@@ -13,12 +13,11 @@ from .strategies import part_keys
 def test_values_of_arrays_are_those_of_plain_integers(key: Key, data: st.DataObject):
     """The text is the oracle: Python reads it, with // for floordiv and % for mod."""
     numbers = st.lists(st.integers(0, 50), min_size=4, max_size=4)
-    d, s = (np.array([data.draw(numbers) for _ in range(2)]) for _ in range(2))
+    drawn = {side: np.array([data.draw(numbers) for _ in range(2)]) for side in SIDES}
     text = key.text().replace("floordiv", "//").replace("mod", "%")
-    found = np.broadcast_to(key.values(list(d), list(s)), 4)
+    found = np.broadcast_to(key.values({side: list(each) for side, each in drawn.items()}), 4)
     for i in range(4):
-        names = {f"d{k}": int(d[k, i]) for k in range(2)}
-        names |= {f"s{k}": int(s[k, i]) for k in range(2)}
+        names = {f"{side}{k}": int(drawn[side][k, i]) for side in SIDES for k in range(2)}
         right = eval(text, {"sign": lambda v: (v > 0) - (v < 0)}, names)
         assert found[i] == right
 
@@ -31,7 +30,8 @@ def test_a_key_parses_back_equal(key: Key):
 @given(part_keys(), st.integers(1, MOST - 1), st.integers(1, MOST - 1))
 def test_no_value_exceeds_the_bound(key: Key, large: int, small: int):
     at = [np.array([0, large, small]), np.array([large, 0, small])]
-    assert (abs(key.values(at, at[::-1])) <= key.most).all()
+    numbers = {side: at if side in "dp" else at[::-1] for side in SIDES}
+    assert (abs(key.values(numbers)) <= key.most).all()
 
 
 def test_terms_are_added():

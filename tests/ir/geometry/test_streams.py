@@ -103,3 +103,65 @@ def test_one_word_for_many_receivers_is_one_stream():
     assert found.cell.tolist() == [0, 1, 2]
     assert found.elements.tolist() == [2, 2, 2]
     assert found.receiver.tolist() == 3 * [0, 1, 2, 3, 4]
+
+
+@given(shapes, st.data())
+def test_no_two_streams_of_a_sender_or_of_a_receiver_have_the_same_places(
+    shape: tuple[int, ...], data: st.DataObject
+):
+    source = canonical(data.draw(cuttings(shape, windows=False)).layout())
+    destination = canonical(data.draw(cuttings(shape)).layout())
+    found = streams_of(source, destination)
+    groups = range(len(found.groups))
+    sent, received = (
+        np.array([found.places(side, k) for k in groups], np.int64).reshape(
+            len(groups), len(found.cell)
+        )
+        for side in ("sent", "received")
+    )
+    if not len(found.cell):
+        return
+    for side, places in (("sent", sent), ("received", received)):
+        assert (places.max(axis=1) < found.most_places(side)).all()
+    assert np.unique([found.cell, *sent], axis=1).shape[1] == len(found.cell)
+    first = found.first_receiver
+    assert np.unique([first, *received], axis=1).shape[1] == len(first)
+
+
+def test_places_count_the_receivers_before_and_the_senders_before():
+    source = Layout((Cut(6, 2),), identity_map((0,), (6,)))
+    destination = Layout((Cut(6, 3),), identity_map((0,), (6,)), first_tile=2)
+    found = streams_of(source, destination)
+    assert found.cell.tolist() == [0, 0, 1, 1]
+    assert found.receiver.tolist() == [0, 1, 1, 2]
+    assert found.places("sent", 0).tolist() == [0, 1, 0, 1]
+    assert found.places("received", 0).tolist() == [0, 0, 1, 0]
+    assert found.most_places("sent") == found.most_places("received") == (2,)
+
+
+@given(shapes, st.data())
+def test_the_busiest_streams_are_all_of_some_cells_that_share_nothing_with_others(
+    shape: tuple[int, ...], data: st.DataObject
+):
+    source = canonical(data.draw(cuttings(shape, windows=False)).layout())
+    destination = canonical(data.draw(cuttings(shape)).layout())
+    every, some = (streams_of(source, destination, None, busiest) for busiest in (False, True))
+    listed, expected = (
+        {
+            (int(of.cell[k]), int(to)): (int(of.elements[k]), int(of.fragments[k]))
+            for k, to in zip(of.stream, of.receiver, strict=True)
+        }
+        for of in (some, every)
+    )
+    assert listed.items() <= expected.items()
+    cells, receivers = {cell for cell, _ in listed}, {to for _, to in listed}
+    for cell, to in expected.keys() - listed.keys():
+        assert cell not in cells
+        assert to not in receivers
+
+
+def test_the_busiest_streams_are_fewer_where_parts_are_apart():
+    source = Layout((Cut(12, 6),), identity_map((0,), (12,)))
+    destination = Layout((Cut(12, 3),), identity_map((0,), (12,)), first_tile=6)
+    assert len(streams_of(source, destination).cell) == 6
+    assert len(streams_of(source, destination, None, True).cell) == 2
