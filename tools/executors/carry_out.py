@@ -35,10 +35,9 @@ def carried_out(message: str, tell: Tell, worker: str = "") -> str:
     start = process_time()
     try:
         record = cast("dict[str, str]", json.loads(message))
-        theirs, task = record["stamp"], Task.from_text(record["task"])
-        if theirs != stamp():
-            refusal = f"this worker is {stamp()}; the task is for {theirs}"
-            return _line(End.REFUSED, worker=worker, problem=refusal)
+        if refused := refusal(record["stamp"], worker):
+            return refused
+        task = Task.from_text(record["task"])
         value = _function(task.function)(tell, **task.arguments)
         seconds = process_time() - start
         return _line(End.DONE, worker=worker, value=value, seconds=seconds)
@@ -55,6 +54,35 @@ def carried_out(message: str, tell: Tell, worker: str = "") -> str:
         )
 
 
+def refusal(theirs: str, worker: str) -> str:
+    """The line that refuses a task for another version of abele; "" if it is for this one."""
+    own = stamp()
+    return "" if theirs == own else _line(End.REFUSED, worker=worker, problem=_differs(own, theirs))
+
+
+def check_version(worker: str, its: str) -> None:
+    """Raise InputError unless a worker that has this stamp may have tasks of this process."""
+    if its != stamp():
+        raise _other_version(worker, _differs(its, stamp()))
+
+
+def _differs(worker: str, task: str) -> str:
+    return f"this worker is {worker}; the task is for {task}"
+
+
+def _other_version(worker: str, problem: str) -> InputError:
+    return InputError(
+        f"worker {worker}: another version of abele: {problem}; need the same version everywhere: "
+        "start the workers again, or install it there"
+    )
+
+
+def line_of(result: Result) -> str:
+    """The line of a result that another executor has yielded, for result_of."""
+    fields = {name: value for name, value in vars(result).items() if name != "task"}
+    return json.dumps(fields)
+
+
 def result_of(task: Task, line: str) -> Result:
     """The result of a task, from the line that carried_out returned.
 
@@ -63,10 +91,7 @@ def result_of(task: Task, line: str) -> Result:
     record = cast("dict[str, Any]", json.loads(line))
     end = End(record.pop("end"))
     if end is End.REFUSED:
-        raise InputError(
-            f"worker {record['worker']}: another version of abele: {record['problem']}; need the "
-            "same version everywhere: start the workers again, or install it there"
-        )
+        raise _other_version(record["worker"], record["problem"])
     return Result(task, end, **record)
 
 

@@ -32,6 +32,9 @@ MOST_BYTES = 2_000
 PIECE = 1 << 16
 """Bytes that are read from a worker at once."""
 
+LAST_TRY = 2
+"""How often a task is tried whose process ends."""
+
 MODULE = f"{__package__}.worker"
 """The program of a worker."""
 
@@ -49,6 +52,15 @@ class _Running:
     begun: float = field(default_factory=monotonic)
 
 
+def paths_of_modules() -> dict[str, str]:
+    """The environment in which another process finds the modules that this one finds.
+
+    A module in the working folder must not take the place of one of ours.
+    """
+    paths = [os.path.abspath(each) for each in sys.path if each]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
 class _Process:
     """A worker process, and what it carries out.
 
@@ -58,15 +70,13 @@ class _Process:
 
     def __init__(self, limits: Limits) -> None:
         most = () if limits.memory_bytes is None else (str(limits.memory_bytes),)
-        # A module in the working folder must not take the place of one of ours.
-        paths = [os.path.abspath(each) for each in sys.path if each]
         self._errors = cast(BinaryIO, TemporaryFile())
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", MODULE, *most],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=one_thread({**os.environ, "PYTHONPATH": os.pathsep.join(paths)}),
+            env=one_thread(paths_of_modules()),
             # Ctrl-C is for the process that the user started, which then stops tasks.
             start_new_session=True,
         )
@@ -87,6 +97,12 @@ class _Process:
     def stop(self) -> None:
         """Stop the task that is running."""
         self._send(STOP)
+
+    def kill(self) -> None:
+        """Kill the process. Its task is not tried again."""
+        if self.running is not None:
+            self.running.tries = LAST_TRY
+        self._process.kill()
 
     def _send(self, line: str) -> None:
         stream = cast(BinaryIO, self._process.stdin)
@@ -156,6 +172,18 @@ class Local:
             # A task that nobody waits for any more must not keep its process busy.
             work.end_busy()
 
+    def stop(self, *, kill: bool = False) -> None:
+        """Stop the running tasks. Another thread than that of run may call this.
+
+        Args:
+            kill: end their processes, and do not try the tasks again.
+        """
+        for each in self.busy():
+            if kill:
+                each.kill()
+            else:
+                each.stop()
+
     def started(self) -> _Process:
         """A new process. Raises InputError if the system refuses."""
         try:
@@ -198,7 +226,7 @@ class _Work:
             if process is None:
                 return True
             if self._again:
-                process.begin(self._again.popleft(), 2)
+                process.begin(self._again.popleft(), LAST_TRY)
                 continue
             task = next(self._tasks, None)
             if task is None:
@@ -272,7 +300,7 @@ class _Work:
         if not process.is_ready:
             last = said.rpartition("\n")[2]
             raise InputError(f"{self._local.name}: a process ended at its start: {how}: {last}")
-        if running.tries == 1:
+        if running.tries < LAST_TRY:
             self._again.append(running.task)
             return
         yield Result(

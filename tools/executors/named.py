@@ -10,6 +10,7 @@ from .executor import Executor
 from .here import Here
 from .limits import Limits
 from .local import Local
+from .on_dask import DaskLocal, OnDask
 
 DEFAULT = "local"
 """The executor if nobody names one: one process per core."""
@@ -29,6 +30,18 @@ def _local(rest: str, limits: Limits) -> Executor:
     return Local(count_of(rest, "local") if rest else cores(), limits)
 
 
+def _dask(rest: str, limits: Limits) -> Executor:
+    host, _, port = rest.removeprefix("//").rpartition(":")
+    named = rest.startswith("//") and host and not set(host) & set("/@ ")
+    if not named or not (port.isascii() and port.isdigit() and 0 < int(port[:9]) < 1 << 16):
+        raise InputError(f"executor dask:{rest[:80]}: need dask://HOST:PORT, such as dask://a:8786")
+    return OnDask(host, int(port), limits)
+
+
+def _dask_local(rest: str, limits: Limits) -> Executor:
+    return DaskLocal(count_of(rest, "dask-local"), limits)
+
+
 def count_of(text: str, name: str) -> int:
     """The number of workers in the name of an executor. Raises InputError."""
     plain = text.isascii() and text.isdigit() and len(text) <= 9
@@ -42,6 +55,8 @@ def count_of(text: str, name: str) -> int:
 EXECUTORS: Mapping[str, tuple[str, Callable[[str, Limits], Executor]]] = {
     "local": ("local:N, N processes of this host, or local, one per core", _local),
     "here": ("here, this process", _here),
+    "dask": ("dask://HOST:PORT, the workers of a scheduler of Dask", _dask),
+    "dask-local": ("dask-local:N, a scheduler and N workers of Dask on this host", _dask_local),
 }
 """By what comes before the colon in a name: what names look like, and a function that makes an
 executor from what comes after the colon. It raises InputError."""

@@ -28,12 +28,14 @@ class Worker:
 
     Attributes:
         runs: whether a task is running, which an interrupt may end.
+        is_stopped: whether the last task that has come must not go on, or not even begin.
     """
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
         self._messages: SimpleQueue[str] = SimpleQueue()
         self.runs = False
+        self.is_stopped = False
 
     def work(self, memory_bytes: int | None) -> None:
         """Carry out tasks until the input ends."""
@@ -55,7 +57,8 @@ class Worker:
             line = ""
             try:
                 self.runs = True
-                line = carried_out(message, tell, f"process {os.getpid()}")
+                if not self.is_stopped:
+                    line = carried_out(message, tell, f"process {os.getpid()}")
             except KeyboardInterrupt:
                 # It came between the end of the task and that of the block.
                 pass
@@ -69,7 +72,8 @@ class Worker:
 
     def _read(self) -> None:
         for line in sys.stdin:
-            if line.strip() != STOP:
+            self.is_stopped = line.strip() == STOP
+            if not self.is_stopped:
                 self._messages.put(line)
             elif self.runs:
                 # A signal also ends a wait of the system.

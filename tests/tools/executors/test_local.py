@@ -112,6 +112,17 @@ def test_ctrl_c_stops_tasks_and_yields_what_they_still_return(local: Local):
     assert [each.value for each in local.run([task("square", number=5)])] == [25]
 
 
+def test_a_task_that_is_stopped_before_it_begins_does_not_begin():
+    with Local(2) as executor:
+
+        def tasks() -> Iterator[Task]:
+            yield task("wait", seconds=60)
+            # Its process has not even started yet.
+            executor.stop()
+
+        assert [each.end for each in executor.run(tasks())] == [End.STOPPED]
+
+
 def test_nobody_waits_for_tasks_of_an_abandoned_run(local: Local):
     run = local.run([task("square", number=2), task("wait", seconds=60)])
     assert next(run).value == 4

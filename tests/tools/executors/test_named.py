@@ -7,7 +7,7 @@ from abele.tools.executors.local import Local
 from abele.tools.executors.named import executor_of
 
 
-@pytest.mark.parametrize("name", ["here", "local:1", "local:7"])
+@pytest.mark.parametrize("name", ["here", "local:1", "local:7", "dask://a.b:8786", "dask-local:3"])
 def test_a_name_is_read_back(name: str):
     assert executor_of(name).name == name
 
@@ -34,6 +34,11 @@ def test_limits_reach_the_executor():
         ("local:99999999999", "need local:N"),
         ("local:1025", "need local:N"),
         ("here:2", "need here, which has one worker"),
+        ("dask-local:0", "executor dask-local:0: need dask-local:N"),
+        *(
+            (f"dask:{rest}", "need dask://HOST:PORT")
+            for rest in ("", "a:1", "//a", "//:1", "//a:0", "//a:65536", "//a:x", "//a/b:1")
+        ),
     ],
 )
 def test_a_wrong_name_is_refused_with_what_is_allowed(name: str, problem: str):
