@@ -37,6 +37,7 @@ PASSES: dict[str, str] = {
     "read-through": "abele.passes.read_through:ReadThrough",
     "summarize-softmax": "abele.passes.summarize_softmax:SummarizeSoftmax",
     "read-narrow": "abele.passes.read_narrow:ReadNarrow",
+    "take-known-rows": "abele.passes.take_known_rows:TakeKnownRows",
     "multiply-sparse": "abele.passes.multiply_sparse:MultiplySparse",
     "multiply-quantised": "abele.passes.multiply_quantised:MultiplyQuantised",
     "fold-scales": "abele.passes.fold_scales:FoldScales",

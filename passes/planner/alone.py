@@ -43,8 +43,17 @@ def cycles_alone(
     if then is None:
         return _cycles(best)
     lies = final_layout(structure, best.plan)
-    moved = _fastest(movement_problem((then,), result), (lies,), target)
-    return np.inf if moved is None else _cycles(best) + _cycles(moved)
+    return _cycles(best) + cycles_from(movement_problem((then,), result), (lies,), target)
+
+
+def cycles_from(problem: Problem, have: tuple[Layout | None, ...], target: Target) -> float:
+    """The cycles of the fastest plan of a problem whose operands lie so; infinity if none fits.
+
+    Args:
+        have: the layout of each operand; None for one that lies as the plan wants it.
+    """
+    best = _fastest(problem, have, target)
+    return np.inf if best is None else _cycles(best)
 
 
 def _fastest(problem: Problem, have: tuple[Layout | None, ...], target: Target) -> Choice | None:

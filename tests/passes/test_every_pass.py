@@ -19,7 +19,7 @@ OWN_TESTS = (
     *("plan-splits", "differentiate", "train", "assign-stages", "cut-batch"),
     *("narrow-partials", "narrow-products", "narrow-stashes"),
     *("multiply-quantised", "multiply-sparse", "bucket-blocks", "merge-products", "read-through"),
-    *("summarize-softmax", "read-narrow"),
+    *("summarize-softmax", "read-narrow", "take-known-rows"),
     *("convert-linalg-to-nn", "convert-stablehlo-to-nn"),
     *("convert-nn-to-linalg", "convert-nn-to-stablehlo"),
 )

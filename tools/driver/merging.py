@@ -1,4 +1,4 @@
-"""The passes for products that the default pipeline runs for programs that have such products."""
+"""The passes that the default pipeline runs for programs that have what they change."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from ...passes.read_through import ReadThrough, moved_products
 from ...passes.replicate import Replicate
 from ...passes.sink_loads import SinkLoads
 from ...passes.summarize_softmax import SummarizeSoftmax, has_short_softmax
+from ...passes.take_known_rows import TakeKnownRows, known_lookups
 from .program import ReadProgram
 
 
 def with_products(
     pipeline: Sequence[ModulePass], program: ReadProgram, target: Target, rows: int = 0
 ) -> tuple[ModulePass, ...]:
-    """The default pipeline, with passes for products of one value and for transposed products, if
-    the program has such.
+    """The default pipeline, with passes for products of one value, for transposed products and for
+    lookups of constant rows, if the program has such.
 
     Products are merged before the passes of nn, so that fold-constants joins their weights, and
     behind the passes of options, such as narrow-floats and multiply-sparse, so that they have the
@@ -46,6 +47,7 @@ def with_products(
     before = _first(found, FuseChains)
     if before is not None:
         late: list[ModulePass] = [ReadThrough()] if moved_products(module) else []
+        late += [TakeKnownRows(_machine(target, found).spelling())] if known_lookups(module) else []
         late += [SummarizeSoftmax()] if _is_step(module) else []
         late += [ReadNarrow()] if _reads_narrow(module, found) else []
         found[before:before] = late
