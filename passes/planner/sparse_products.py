@@ -71,11 +71,14 @@ class InBuckets:
     """A sparse product with its matrix in buckets.
 
     Attributes:
-        cycles: of the product and of the movement of its rows; infinite if no plan fits.
+        alone: the cycles of the product, whose rows stay in the order of the bands.
+        cycles: with those of the movement that puts the rows back. Both are infinite if no plan
+            fits.
     """
 
     product: SparseProduct
     buckets: Buckets
+    alone: float
     cycles: float
 
     @property
@@ -96,14 +99,24 @@ def fastest_buckets(
         number: the type of both matrices.
         result: the type of the product.
     """
-    found: list[InBuckets] = []
-    for each in products:
-        for buckets in _promising(each, number, target):
-            kinds = [number, number, buckets.index, buckets.index, result]
-            structure, order = each.structure(buckets), each.ordering(buckets)
-            cycles = cycles_alone(structure, kinds, [False, True, False, False], target, order)
-            found.append(InBuckets(each, buckets, cycles))
+    found = [each for product in products for each in in_buckets(product, number, result, target)]
     return min(found, key=lambda each: each.cycles)
+
+
+def in_buckets(
+    product: SparseProduct,
+    number: np.dtype[np.generic],
+    result: np.dtype[np.generic],
+    target: Target,
+) -> list[InBuckets]:
+    """A sparse product in the most promising buckets. Types are those of `fastest_buckets`."""
+    found: list[InBuckets] = []
+    for buckets in _promising(product, number, target):
+        kinds = [number, number, buckets.index, buckets.index, result]
+        given = product.structure(buckets), kinds, [False, True, False, False], target
+        alone, whole = cycles_alone(*given), cycles_alone(*given, product.ordering(buckets))
+        found.append(InBuckets(product, buckets, alone, whole))
+    return found
 
 
 def _promising(each: SparseProduct, dtype: np.dtype[np.generic], target: Target) -> list[Buckets]:

@@ -25,16 +25,17 @@ CASE = Case(256, 256, 64, 16, 1 / 8, False, "float16", "float32")
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_fewer_blocks_take_fewer_cycles_than_the_dense_product(dtype):
     few, many = (replace(CASE, operand=dtype, density=d) for d in (1 / 16, 1 / 2))
-    assert 0 < sparse_cycles(few, MACHINE) < sparse_cycles(many, MACHINE)
+    for less, more in zip(*(sparse_cycles(each, MACHINE) for each in (few, many)), strict=True):
+        assert 0 < less < more
     found = point(SpeedUp(few), 2.0, MACHINE)
-    assert found.own > 1
+    assert found.own > found.in_order > 1
     assert found.cycles > 0
     assert dense_cycles(256, 64, dtype, MACHINE) > 0
 
 
-def test_element_wise_products_take_little_longer_than_the_plans_of_popsparse():
+def test_element_wise_products_take_no_longer_than_the_plans_of_popsparse():
     case = Case(512, 512, 64, 1, 1 / 8, False, "float16", "float32")
-    assert point(SpeedUp(case), 0.82, resolve_target("bow")).cycles < 1.1
+    assert point(SpeedUp(case), 0.82, resolve_target("bow")).cycles < 1
 
 
 def test_sums_in_16_bits_are_what_the_dense_product_is_compared_with():
@@ -42,14 +43,14 @@ def test_sums_in_16_bits_are_what_the_dense_product_is_compared_with():
 
 
 POINTS = [
-    Point(CASE, 2.0, 1.8, 1.5, 1.1),
-    Point(replace(CASE, n=16), 0.5, 0.6, 1.2, 0.9),
-    Point(replace(CASE, block=4, density=1 / 32), 1.05, 1.0, 0.8, 1.3),
+    Point(CASE, 2.0, 1.8, 1.5, 0.9, 1.1),
+    Point(replace(CASE, n=16), 0.5, 0.6, 1.2, 1.1, 0.9),
+    Point(replace(CASE, block=4, density=1 / 32), 1.05, 1.0, 0.8, 0.7, 1.3),
 ]
 
 
-def test_rows_near_1_do_not_count():
-    assert right_sides(POINTS) == (1, 2)
+def test_a_speed_up_is_right_if_the_chip_gains_or_loses_as_well():
+    assert [right_sides(POINTS, name) for name in ("own", "in_order", "published")] == [1, 0, 3]
 
 
 def test_the_table_has_a_row_for_each_block_and_density(tmp_path):
