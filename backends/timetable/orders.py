@@ -238,7 +238,17 @@ def _sample(needed: Demands) -> Demands:
     number = np.cumsum(heard) - 1
     kept = {
         name: getattr(messages, name)[heard]
-        for name in ("move", "stream", "chunk", "tile", "words", "fragments", "wide", "rank")
+        for name in (
+            "move",
+            "stream",
+            "chunk",
+            "tile",
+            "words",
+            "fragments",
+            "wide",
+            "crosses",
+            "rank",
+        )
     }
     return Demands(
         replace(messages, **kept),

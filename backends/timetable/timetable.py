@@ -45,6 +45,7 @@ class Messages:
         words: that it carries.
         fragments: runs of neighbours that it consists of.
         wide: whether it carries two words a cycle to pairs of tiles.
+        crosses: whether it goes to another chip.
         rank: its place in the order of all messages.
         message, receiver: the message and the receiving tile of each delivery, (deliveries,).
     """
@@ -56,6 +57,7 @@ class Messages:
     words: Integers
     fragments: Integers
     wide: Integers
+    crosses: Integers
     rank: Integers
     message: Integers
     receiver: Integers
@@ -146,8 +148,9 @@ def timetable(
 ) -> Timetable:
     """The timetable of moves that share an exchange.
 
-    Moves follow each other in the order of the text, each message as early as lanes allow. Raises
-    InputError if there are too many messages to list, which names the move with the most.
+    Moves follow each other in the order of the text, each message as early as lanes allow. Those to
+    other chips come last. Raises InputError if there are too many messages to list, which names the
+    move with the most.
 
     Args:
         fabric: says how long words travel and what starting a message takes.
@@ -300,10 +303,12 @@ def messages_of(
         tile = np.asarray(streams.source.tiles.of(streams.cell))
         receiver = np.asarray(streams.destination.tiles.of(streams.receiver))
         wide = _wide(move, streams.stream, receiver, len(words), tile)
+        crosses = np.zeros_like(wide)
         if links is not None:
-            # A link carries words one by one.
             away = links.chip_of(tile[streams.stream]) != links.chip_of(receiver)
-            wide[streams.stream[away]] = 0
+            crosses[streams.stream[away]] = 1
+        # A link carries words one by one.
+        wide = np.minimum(wide, 1 - crosses)
         stream = np.arange(len(words))
         piece = np.zeros_like(stream)
         if int(words.max(initial=0)) <= move.chunk:
@@ -316,13 +321,14 @@ def messages_of(
             piece = np.arange(len(stream)) - np.repeat(first, chunks)
             length = np.minimum(words[stream] - piece * move.chunk, move.chunk)
             pieces = np.maximum(-(-streams.fragments // chunks), 1)[stream]
-            tile, wide = tile[stream], wide[stream]
+            tile, wide, crosses = tile[stream], wide[stream], crosses[stream]
             # Each delivery of a stream, once for each of its chunks.
             times = chunks[streams.stream]
             which = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
             message = np.repeat(first[streams.stream], times) + which + before
             deliveries.append((message, np.repeat(receiver, times)))
-        columns.append((np.full(len(stream), k), stream, piece, tile, length, pieces, wide))
+        number = np.full(len(stream), k)
+        columns.append((number, stream, piece, tile, length, pieces, wide, crosses))
         ranks.append(_rank(move, numbers_of(streams), piece, tile, stream) + before)
         before += len(stream)
     none = np.zeros(0, np.int64)
@@ -331,8 +337,8 @@ def messages_of(
         return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
 
     return Messages(
-        *(joined([each[i] for each in columns]) for i in range(7)),
-        rank=joined(ranks),
+        *(joined([each[i] for each in columns]) for i in range(8)),
+        rank=_crossing_last(joined(ranks), joined([each[7] for each in columns])),
         message=joined([each[0] for each in deliveries]),
         receiver=joined([each[1] for each in deliveries]),
     )
@@ -349,7 +355,21 @@ def ranks_of(moves: Sequence[Move], messages: Messages, numbers: Sequence[Number
         here = slice(*np.searchsorted(messages.move, [k, k + 1]))
         columns = (each[here] for each in (messages.chunk, messages.tile, messages.stream))
         found.append(_rank(move, numbers[k], *columns) + here.start)
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    rank = found[0] if len(found) == 1 else np.concatenate(found)
+    return _crossing_last(rank, messages.crosses)
+
+
+def _crossing_last(rank: Integers, crosses: Integers) -> Integers:
+    """The places of the same messages, if those to other chips come behind all others.
+
+    They arrive long after they leave. A lane in would be idle until then, and the lanes of all who
+    send to it later.
+    """
+    if not crosses.any():
+        return rank
+    found = np.empty_like(rank)
+    found[np.lexsort((rank, crosses))] = np.arange(len(rank))
+    return found
 
 
 SMALL = 1 << 16

@@ -36,7 +36,7 @@ class Benchmark:
 # Some need onnxruntime or the packages of the extra "test".
 PROGRAMS: Mapping[str, Benchmark] = {
     "fidelity": Benchmark(
-        "..bench.fidelity.bench", "fidelity", ("csv", "rows", "networks", "json")
+        "..bench.fidelity.bench", "fidelity", ("csv", "rows", "networks", "json", "timetables")
     ),
     "light": Benchmark("..bench.__main__", "bench", ("networks", "target", "json")),
     "exchange": Benchmark("..workshop.exchanges", "exchanges", ("networks", "target")),
@@ -94,6 +94,13 @@ def bench_command(
     target: Annotated[
         str | None, typer.Option(help="light to sparse, except comparator: a preset.")
     ] = None,
+    timetables: Annotated[
+        bool,
+        typer.Option(
+            "--timetables",
+            help="fidelity: price exchanges by timetables, where the messages are known.",
+        ),
+    ] = False,
     layers: Annotated[
         bool, typer.Option("--layers", help="training: print a table by layer, too.")
     ] = False,
@@ -150,6 +157,7 @@ def bench_command(
             ("networks", networks),
             ("target", target),
             ("layers", layers or None),
+            ("timetables", timetables or None),
             ("folder", folder),
             ("json", out),
         )

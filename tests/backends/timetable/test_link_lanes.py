@@ -103,6 +103,18 @@ def test_the_price_of_an_exchange_between_chips_is_the_end_of_its_timetable():
     assert timetable_on([move], resolve_target("tiny:4")).cycles < waiting.max() / 4
 
 
+def test_messages_to_other_chips_come_last_so_that_nobody_waits_for_one():
+    # Whoever waits for a word of another chip hears nothing else, and its senders wait too.
+    far = resolve_target("tiny:4,links.topology=ladder,links.chips=2,links.first_word_ns=500")
+    table = timetable_on([transposed(4, 64, 4)], far)
+    away = table.messages.tile[table.messages.message] // 2 != table.messages.receiver // 2
+    assert table.messages.crosses.tolist() == away.tolist()
+    assert table.messages.rank[~away].max() < table.messages.rank[away].min()
+    first_word = lanes(far).first_word_cycles
+    assert first_word > table.bound > 0
+    assert table.cycles < 2 * first_word + table.bound
+
+
 def on_a_link(table: Timetable) -> np.ndarray:
     return np.flatnonzero(~table.on_tiles)
 

@@ -28,6 +28,7 @@ def fidelity(
     rows: bool = False,
     networks: str | None = None,
     report: Path | None = None,
+    timetables: bool = False,
 ) -> None:
     """Print the errors of predictions by family.
 
@@ -41,6 +42,7 @@ def fidelity(
         networks: names of networks, or of steps on pods, whose published measurements are compared
             instead, with commas; with measurements of steps on pods, those of their names.
         report: the file for all figures.
+        timetables: whether timetables price exchanges, where the messages of a row are known.
     """
     source = csv or (CALIBRATION if networks is None else NETWORKS)
     check_files({"--csv": source}, {"--json": report})
@@ -69,7 +71,9 @@ def fidelity(
         measurements = [each for name, each in by_name if name in wanted]
         rows = True
     with progress() as on_step:
-        found, unpriced = predictions(measurements, lambda name: on_step(f"price {name}"))
+        found, unpriced = predictions(
+            measurements, lambda name: on_step(f"price {name}"), timetables=timetables
+        )
     families = by_family(found)
     show = console()
     if rows and found:

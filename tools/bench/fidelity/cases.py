@@ -228,6 +228,22 @@ class Network:
         return 0.0
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """An exchange whose schedule is known: when its last word arrives, by the sender's list.
+
+    Attributes:
+        cycles: of the schedule.
+    """
+
+    cycles: int
+
+    @property
+    def operations(self) -> float:
+        """None, as an exchange counts none."""
+        return 0.0
+
+
 Case = (
     Vertex
     | Elementwise
@@ -238,6 +254,7 @@ Case = (
     | SparseProduct
     | SpeedUp
     | Network
+    | Schedule
 )
 
 ON_CHIPS = ("bsp", "stencil")
@@ -247,7 +264,7 @@ ACROSS = " across chips"
 """What is added to the family of a measurement on several chips."""
 
 FAMILIES = (
-    *("amp", "vector", "triad", "gemm", "bsp", "stencil", "conv", "spmm"),
+    *("amp", "vector", "triad", "gemm", "bsp", "stencil", "conv", "spmm", "schedule"),
     *(f"{each}{ACROSS}" for each in ON_CHIPS),
     "network",
 )

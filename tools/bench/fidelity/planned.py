@@ -23,7 +23,7 @@ from ....passes.planner.limits import PROPORTION
 from ....passes.planner.problem import Problem
 from ....passes.planner.question import unplaced
 from ....passes.planner.serial import plans
-from . import units
+from . import timed, units
 from .cases import Convolution, Product
 from .units import Unclear
 
@@ -76,12 +76,22 @@ def convolution(case: Convolution, target: Target) -> dict[str, float]:
 
 
 def predicted_cycles(problem: Problem, target: Target) -> dict[str, float]:
-    """The cycles of an operator's best plan, by phase."""
+    """The cycles of an operator's best plan, by phase.
+
+    Exchanges of a plan in several steps, and those of too many messages, are priced by their bound,
+    even where timetables price the others.
+    """
     # Plans do not depend on fitted constants, so both predictions are of the same plan.
     choice = _best(problem, target.uncalibrated())
+    exchange = None
+    if target.exchange.timetables and not choice.plan.steps:
+        sizes = [dtype.itemsize for dtype in problem.operand_dtypes]
+        exchange = timed.of_plan(
+            problem.structure, choice.plan, sizes, problem.left_itemsize, target
+        )
     return {
         "compute": choice.compute_cycles,
-        "exchange": choice.exchange_cycles,
+        "exchange": choice.exchange_cycles if exchange is None else exchange,
         "sync": choice.sync_cycles,
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ....backends.target import Target
 from ....ir.support.on_step import OnStep, ignore_step
-from . import network, planned, sparse, stencil, vertices
+from . import network, planned, schedule, sparse, stencil, timed, vertices
 from .cases import (
     FAMILIES,
     Case,
@@ -19,6 +19,7 @@ from .cases import (
     Elementwise,
     Network,
     Product,
+    Schedule,
     SparseProduct,
     SpeedUp,
     Stencil,
@@ -38,6 +39,7 @@ PREDICT: Mapping[type[Case], Callable[[Any, Target], dict[str, float]]] = {
     SparseProduct: sparse.product,
     SpeedUp: sparse.speed_up,
     Network: network.network,
+    Schedule: schedule.schedule,
 }
 """The function that predicts each kind of case from the case and the target: cycles by phase, or a
 speed-up."""
@@ -95,13 +97,19 @@ def _error(predicted: float, measured: float) -> float:
 
 
 def predictions(
-    measurements: Sequence[Measurement], on_step: OnStep = ignore_step
+    measurements: Sequence[Measurement],
+    on_step: OnStep = ignore_step,
+    *,
+    timetables: bool = False,
 ) -> tuple[list[Prediction], list[Skipped]]:
     """The prediction of each row, and the rows that cannot be priced.
 
     Args:
         on_step: called with the name of each row.
+        timetables: whether timetables price exchanges, where messages are known.
     """
+    if timetables:
+        measurements = [replace(m, target=timed.with_timetables(m.target)) for m in measurements]
     found: list[Prediction] = []
     skipped: list[Skipped] = []
     for each in measurements:

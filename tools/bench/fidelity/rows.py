@@ -29,6 +29,7 @@ from .cases import (
     Elementwise,
     Network,
     Product,
+    Schedule,
     SparseProduct,
     Stencil,
     Triad,
@@ -88,6 +89,7 @@ def read_rows(path: Path) -> tuple[list[Measurement], list[Skipped]]:
 
 
 FAMILY_WORDS: tuple[tuple[str, str], ...] = (
+    (r"scheduled exchange", "schedule"),
     (r"phase|bsp", "bsp"),
     (r"triad", "triad"),
     (r"sparse|spmm|bsr\b", "spmm"),
@@ -504,6 +506,10 @@ def _plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name.lower())
 
 
+def _schedule(op: str, shape: str, dtype: str, tiles: int) -> Schedule:
+    return Schedule(units.whole(units.sizes(shape), "scheduled"))
+
+
 READ: Mapping[str, Callable[[str, str, str, int], Case]] = {
     "amp": _vertex,
     "vector": _elementwise,
@@ -514,4 +520,5 @@ READ: Mapping[str, Callable[[str, str, str, int], Case]] = {
     "conv": _convolution,
     "spmm": _sparse,
     "network": _network,
+    "schedule": _schedule,
 }

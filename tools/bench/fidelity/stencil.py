@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 from ....backends.fabrics.traffic import Carried, Traffic
 from ....backends.prices import cost
 from ....backends.target import Target
+from ....backends.timetable.link_lanes import LinkLanes
+from ....backends.timetable.moves import Move
 from ....dialects.abele import Plan
 from ....dialects.structured import Body, Structure
 from ....ir.geometry.overlap import sent_elements
 from ....ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 from ....passes.planner.traffic import traffic
 from ....passes.plans.derive import compute_layouts, final_layout
+from . import timed
 from .cases import Stencil
 from .units import element_bytes
 
@@ -73,9 +76,18 @@ def phases(case: Stencil, target: Target) -> dict[str, float]:
         moved = Traffic.none(target.tiles)
         moved.carried.append(Carried(shared, each))
         links = int(target.links.waiting_cycles(moved, target.tiles, target.clock_hz).max())
+    exchange = float(cost.least_exchange_cycles(received, sent, target))
+    if target.exchange.timetables:
+        move = Move("halo", final_layout(structure, plan), wanted, None, each)
+        # Halos are staged, so a message is one run, which starts in no time worth counting.
+        at_once = {"send_cycles": 0, "receive_cycles": 0, "place_cycles": 0}
+        staged = replace(target, exchange=replace(target.exchange, **at_once))
+        exchange = timed.exchange_cycles([move], staged)
+        if target.chips > 1:
+            links = timed.exchange_cycles([move], staged, LinkLanes.of(staged))
     return {
         "sync": float(cost.sync_cycles(target, "all")),
-        "exchange": float(cost.least_exchange_cycles(received, sent, target)),
+        "exchange": exchange,
         "global exchange": float(links),
         "pre": staging,
         "post": staging,

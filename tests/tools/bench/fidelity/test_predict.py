@@ -16,6 +16,7 @@ from abele.tools.bench.fidelity.cases import (
 )
 from abele.tools.bench.fidelity.predict import Statistics, by_family, predict, predictions
 from abele.tools.bench.fidelity.rows import CALIBRATION, read_rows
+from abele.tools.bench.fidelity.timed import with_timetables
 from abele.tools.bench.fidelity.units import Unclear
 
 BOW = resolve_target("bow")
@@ -37,6 +38,8 @@ def calibration(*families: str):
         ("triad", 0.03, 0.03),
         ("stencil", 0.07, 0.07),
         ("stencil across chips", 0.15, 0.26),
+        # One constant of a phase serves all schedules.
+        ("schedule", 0.001, 0.005),
         large("gemm", 0.05, 0.2),
     ],
 )
@@ -44,6 +47,31 @@ def test_predictions_meet_the_calibration(family, median, worst):
     errors, _ = by_family(calibration(family))[family]
     assert errors.median <= median
     assert errors.worst <= worst
+
+
+def test_timetables_price_the_exchanges_whose_messages_are_known_and_nothing_else():
+    rows, _ = read_rows(CALIBRATION)
+    named = ("gbphase_float_1ipu_exchange", "gbphase_float_1ipu_compute", "scaleadd_64")
+    some = [each for each in rows if each.name in named]
+    bound, timed = (
+        {each.measurement.name: each.cycles for each in predictions(some, timetables=timetables)[0]}
+        for timetables in (False, True)
+    )
+    changed = {name for name in bound if timed[name] != bound[name]}
+    assert changed == {"gbphase_float_1ipu_exchange"}
+    # The rim of a box of 45 x 46 points of 4 words, a word a cycle in a perfect order, and what a
+    # phase takes beside that and its sync.
+    rim = 4 * 2 * (45 + 46 + 2)
+    assert timed["gbphase_float_1ipu_exchange"] == rim + 250 - 118
+
+
+def test_a_product_is_priced_by_the_timetables_of_its_operands_and_partial_sums():
+    target = resolve_target("mk2:16")
+    case = Product(64, 256, 16, 1, "float16", "float32")
+    bound = predict(case, target)
+    timed = predict(case, with_timetables(target))
+    assert {name for name in bound if timed[name] != bound[name]} == {"exchange"}
+    assert 0.5 * bound["exchange"] < timed["exchange"] < 4 * bound["exchange"]
 
 
 def test_the_exchange_between_chips_has_a_price_of_its_own():

@@ -54,7 +54,7 @@ def case_of(folder: Path, **changes: str):
 
 def test_every_row_of_the_calibration_is_priced_but_a_convolution_on_two_chips():
     found, skipped = read_rows(CALIBRATION)
-    assert len(found) + len(skipped) == 82
+    assert len(found) + len(skipped) == 91
     assert [each.name for each in skipped] == ["gbconv_leaf_float_2ipu"]
     assert "on 2 IPUs" in skipped[0].reason
     assert Counter(each.family for each in found) == {
@@ -66,6 +66,7 @@ def test_every_row_of_the_calibration_is_priced_but_a_convolution_on_two_chips()
         "stencil": 5,
         "bsp across chips": 6,
         "stencil across chips": 18,
+        "schedule": 9,
     }
 
 
