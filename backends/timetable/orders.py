@@ -135,6 +135,11 @@ def _best(
     if paired.needed.bound >= found.needed.bound:
         return found.searched()
     best = paired.searched()
+    if paired.busiest:
+        # Lanes of partners may keep other parts waiting, which the part does not show.
+        whole = _Trial.of(paired.moves, fabric, tiles, links, parts=False)
+        cycles = whole.cycles(best.order)
+        best = replace(best, cycles=cycles) if cycles <= best.cycles else whole.searched()
     if best.cycles <= found.needed.bound:
         return best
     return min(best, found.searched(), key=lambda each: each.cycles)
@@ -149,23 +154,35 @@ class _Trial:
         streams: of each move, those that are tried.
         needed: by their messages.
         numbers: that keys read, of each move.
+        busiest: whether only the busiest part is tried.
     """
 
     moves: tuple[Move, ...]
     streams: tuple[Streams, ...]
     needed: Demands
     numbers: tuple[Numbers, ...]
+    busiest: bool
 
     @staticmethod
-    def of(moves: tuple[Move, ...], fabric: Fabric, tiles: int, links: LinkLanes | None) -> _Trial:
-        """The exchange of some moves."""
+    def of(
+        moves: tuple[Move, ...],
+        fabric: Fabric,
+        tiles: int,
+        links: LinkLanes | None,
+        parts: bool = True,
+    ) -> _Trial:
+        """The exchange of some moves.
+
+        Args:
+            parts: whether a part may stand for the whole.
+        """
         # A wide message also takes a lane of its sender's partner, which may exchange nothing with
         # the others. Links carry the words of all tiles.
-        busiest = len(moves) == 1 and links is None
+        busiest = parts and len(moves) == 1 and links is None
         busiest = busiest and (moves[0].width == 32 or moves[0].deliveries() > WHOLE)
         streams = tuple(each.busiest_streams if busiest else each.streams for each in moves)
         needed = demands(moves, fabric, tiles, links, busiest)
-        return _Trial(moves, streams, needed, tuple(map(numbers_of, streams)))
+        return _Trial(moves, streams, needed, tuple(map(numbers_of, streams)), busiest)
 
     def searched(self) -> Best:
         """The shortest of some orders."""
@@ -187,6 +204,12 @@ class _Trial:
             if found is not None:
                 best, order = found, by_colour(self.moves[0], self.moves[0].streams)
         return Best(order, self.moves[0].width if self.moves else 32, best, bound)
+
+    def cycles(self, order: MessageOrder | None) -> int:
+        """The cycle in which the last tile is done."""
+        found = self._cycles(order, None)
+        assert found is not None
+        return found
 
     def _cycles(
         self, order: MessageOrder | None, limit: int | None, needed: Demands | None = None

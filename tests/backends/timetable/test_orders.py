@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from abele.backends.fabrics.crossbar import Crossbar
+from abele.backends.timetable import orders
 from abele.backends.timetable.moves import Move
 from abele.backends.timetable.orders import NEAR, best_order, orders_of
 from abele.backends.timetable.timetable import timetable
@@ -50,3 +51,15 @@ def test_an_order_of_several_sources_suits_all_of_them():
     other = replace(of, source=blocks((8, 32), (4, 2)), destination=to)
     for order in orders_of([of, other]):
         order.check_parts((1, 8), [(8, 1), (4, 2)])
+
+
+def test_wide_messages_take_as_long_as_said_though_partners_belong_to_other_parts(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    # Rows go to sets of tiles that exchange nothing, but some pairs of senders serve two sets.
+    move = Move("@a -> @b", blocks((30, 16), (30, 1)), blocks((30, 16), (6, 1), 4), None, 4)
+    monkeypatch.setattr(orders, "WHOLE", 0)
+    best = best_order([move], FABRIC, 30, True)
+    assert best.width == 64
+    found = timetable([replace(move, order=best.order, width=64)], FABRIC, 30)
+    assert found.cycles == best.cycles
