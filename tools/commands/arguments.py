@@ -42,6 +42,15 @@ Load = Annotated[
         "target in a .toml file. May be repeated.",
     ),
 ]
+Where = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Where the work runs, instead of in --jobs processes of this host: local:N, "
+        "dask-local:N, dask://HOST:PORT, or here.",
+    ),
+]
 LEVELS_HELP = f"{', '.join(LEVEL_NAMES)}, or the name of a level that an extension adds"
 """The names of levels, for the help of options. Help is shown before any extension is loaded."""
 ProfileFile = Annotated[

@@ -11,10 +11,11 @@ from rich.table import Table
 
 from ...ir.support.errors import InputError
 from ...ir.support.whole_file import check_folder
+from ..executors.named import executor_of
 from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, user_errors
 from . import fuzz_tool
-from .arguments import LEVELS_HELP, Load, PassesElsewhere, refuse_pipeline
+from .arguments import LEVELS_HELP, Load, PassesElsewhere, Where, refuse_pipeline
 from .checkout import from_checkout
 from .threads import OneThread, use_threads
 
@@ -82,6 +83,7 @@ def fuzz_command(
     jobs: Annotated[
         int, typer.Option(min=1, help="How many passes, or hostile inputs, to test at once.")
     ] = 1,
+    executor: Where = "",
     threads: OneThread = 1,
     pipeline: PassesElsewhere = None,
     load: Load = None,
@@ -198,20 +200,34 @@ def fuzz_command(
         if kind or examples is not None or read_only:
             raise InputError("--kind, --examples and --read-only: need --hostile")
         check_folder(output)
-        registry = errors.load(load).passes
-        checks = fuzzing.jobs(passes or (), registry, level, operator or (), decision or ())
+        _ = errors.load(load)
+        asked = fuzzing.Asked(
+            tuple(passes or ()),
+            level,
+            tuple(operator or ()),
+            tuple(decision or ()),
+            tuple(load or ()),
+            threads,
+        )
+        checks = asked.jobs()
         number = Random().randrange(1 << 32) if seed is None else seed
         each_seconds = DEFAULT_SECONDS if seconds is None else seconds
         terminal = console()
-        terminal.print(f"seed {number}; {len(checks)} jobs of {each_seconds:g} s, {jobs} at once")
         done: list[Fuzzed] = []
         interrupted = False
-        try:
-            for each in fuzzing.fuzz(checks, each_seconds, number, output, jobs, reduce_seconds):
-                done.append(each)
-                terminal.print(f"{each.name}: {_short(each)}", highlight=False)
-        except KeyboardInterrupt:
-            interrupted = True
+        with executor_of(executor or f"local:{jobs}") as workers:
+            terminal.print(
+                f"seed {number}; {len(checks)} jobs of {each_seconds:g} s, {workers.workers} at "
+                "once"
+            )
+            try:
+                for each in fuzzing.fuzz(
+                    asked, each_seconds, number, output, workers, reduce_seconds
+                ):
+                    done.append(each)
+                    terminal.print(f"{each.name}: {_short(each)}", highlight=False)
+            except KeyboardInterrupt:
+                interrupted = True
         terminal.print(_table(done))
         failed = [each for each in done if each.failure]
         for each in failed:

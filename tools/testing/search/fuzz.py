@@ -6,22 +6,24 @@ saved. The other jobs continue.
 
 from __future__ import annotations
 
+import os
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import get_context
-from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any, cast
 
+from ....backends.host.threads import THREADS
 from ....dialects.levels import LEVELS, NN, PLANNED, STABLEHLO
 from ....ir.pass_manager import PassEntry, parse_pipeline
 from ....ir.support.errors import InputError
 from ....passes.names import pipeline_passes
 from ....passes.pipelines import FROM_SOURCES, PASSES, shorthand_from, users_passes
 from ....passes.train import Train
+from ...driver.extensions.load import load_extensions
+from ...executors.executor import Executor
+from ...executors.task import End, Json, Task, Tell, task_function
 from ..generators.decisions import LowerAtRandom
 from ..generators.levels import known_levels
 from ..generators.stablehlo_programs.table import TABLE
@@ -135,83 +137,124 @@ def _of_pass(spec: str, registry: Mapping[str, PassEntry], level: str | None) ->
     return partial(check_pass, each, level)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is fuzzed, as text, so that another process can make the same jobs of it.
+
+    Attributes:
+        passes, level, operators, decisions: as for jobs.
+        load: files of extensions.
+        threads: how many threads run each program.
+    """
+
+    passes: tuple[str, ...] = ()
+    level: str | None = None
+    operators: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
+    threads: int = 1
+
+    @staticmethod
+    def of(record: Mapping[str, Any]) -> Asked:
+        """The request whose fields, as JSON, are a record."""
+        lists = ("passes", "operators", "decisions", "load")
+        fields: dict[str, Any] = {**record, **{name: tuple(record[name]) for name in lists}}
+        return Asked(**fields)
+
+    def jobs(self) -> dict[str, Check]:
+        """The checks by name. Raises InputError, as jobs and load_extensions do."""
+        registry = load_extensions(self.load).passes
+        return jobs(self.passes, registry, self.level, self.operators, self.decisions)
+
+
 def fuzz(
-    checks: Mapping[str, Check],
+    asked: Asked,
     seconds: float,
     seed: int,
     folder: Path,
-    processes: int = 1,
+    executor: Executor,
     reduce_seconds: float | None = None,
 ) -> Iterator[Fuzzed]:
     """Run each check for a number of seconds, and yield the result of each as it ends.
 
-    A KeyboardInterrupt, which all forks get too, ends the running checks: a check that is shrinking
-    a program returns the smallest one so far.
+    A KeyboardInterrupt ends the running checks: a check that is shrinking a program returns the
+    smallest one so far. Raises InputError as jobs and executors do.
 
     Args:
         seed: the seed of every check.
         folder: each failure is saved in a folder below it, named after its job.
-        processes: how many checks run at once, in forks of this process, so that modules are loaded
-            once.
+        executor: where the checks run. Files of extensions must be there too.
         reduce_seconds: CPU seconds for shrinking each failing program.
     """
-    fork = get_context("fork")
-    stop = fork.Event()
-    # Forks inherit the checks. Passes made of a user's rules could not be sent to them.
-    with ProcessPoolExecutor(processes, fork, _begin, (checks, stop)) as pool:
-        running = [
-            pool.submit(_run, name, seconds, seed, folder / _file_name(name), reduce_seconds)
-            for name in checks
-        ]
-        left = set(running)
-        try:
-            for each in as_completed(running):
-                left.discard(each)
-                yield each.result()
-        except KeyboardInterrupt:
-            # A fork may have received its next check already.
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            # A fork that was between two checks has ended by itself.
-            with suppress(BrokenProcessPool):
-                for each in as_completed(each for each in left if not each.cancelled()):
-                    yield each.result()
-            raise
+    whole = replace(asked, load=tuple(os.path.abspath(each) for each in asked.load))
+    shared: dict[str, Json] = {
+        **vars(whole),
+        "seconds": seconds,
+        "seed": seed,
+        "folder": str(folder.absolute()),
+        "reduce_seconds": reduce_seconds,
+    }
+    tasks = [Task(f"{__name__}:{run_job.__name__}", {**shared, "name": n}) for n in asked.jobs()]
+    for result in executor.run(tasks):
+        name = str(result.task.arguments["name"])
+        if result.end is End.DONE:
+            value = cast("dict[str, Any]", result.value)
+            _save(value["saved"])
+            yield Fuzzed(name, Report.from_record(value["report"]), value["failure"])
+        elif result.end is not End.STOPPED:
+            yield Fuzzed(name, Report(), f"{result.problem}\n{result.details}".rstrip())
 
 
-_CHECKS: dict[str, Check] = {}
-"""The checks by name, in the processes that run them."""
-_STOP: list[Event] = []
-"""The event that ends all checks, in these processes."""
+@task_function
+def run_job(
+    _: Tell,
+    name: str,
+    seconds: float,
+    seed: int,
+    folder: str,
+    reduce_seconds: float | None,
+    threads: int,
+    **asked: Any,
+) -> Json:
+    """Run one job. Returns its report and failure, and the files of the program that it has saved.
 
-
-def _begin(checks: Mapping[str, Check], stop: Event) -> None:
-    _CHECKS.update(checks)
-    _STOP[:] = [stop]
-
-
-def _run(
-    name: str, seconds: float, seed: int, folder: Path, reduce_seconds: float | None
-) -> Fuzzed:
-    report = Report()
-    if any(each.is_set() for each in _STOP):
-        return Fuzzed(name, report)
+    Args:
+        asked: the other fields of an Asked.
+    """
+    THREADS.count = threads
+    report, failure, saved = Report(), "", None
     try:
-        check = _CHECKS[name]
-        check(
+        Asked.of(asked).jobs()[name](
             seconds=seconds,
             seed=seed,
-            folder=folder,
+            folder=Path(folder, _file_name(name)),
             report=report,
             reduce_seconds=reduce_seconds,
         )
-        return Fuzzed(name, report)
     except KeyboardInterrupt:
-        return Fuzzed(name, report)
+        pass
     except Untested as untested:
-        return Fuzzed(name, report, f"{untested.problem}\n{_advice()}")
-    except (Miscompiled, PassFailed, InputError) as failure:
-        return Fuzzed(name, report, str(failure))
+        failure = f"{untested.problem}\n{_advice()}"
+    except (Miscompiled, PassFailed, InputError) as error:
+        failure, saved = str(error), getattr(error, "folder", None)
+    return {"report": report.to_record(), "failure": failure, "saved": _files(saved)}
+
+
+def _files(folder: Path | None) -> Json:
+    """The contents of the files below a folder, by path."""
+    if folder is None:
+        return {}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.absolute()): b64encode(path.read_bytes()).decode() for path in files}
+
+
+def _save(files: Mapping[str, str]) -> None:
+    """Write files that were saved on another host."""
+    for place, text in files.items():
+        path = Path(place)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b64decode(text))
 
 
 def _file_name(name: str) -> str:

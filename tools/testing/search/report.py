@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation
@@ -67,6 +67,29 @@ class Report:
     skipped: Counter[str] = field(default_factory=Counter[str])
     began_after: Counter[str] = field(default_factory=Counter[str])
 
+    def to_record(self) -> dict[str, Any]:
+        """All counts, for JSON."""
+        return {
+            name: [[key, count] for key, count in cast("Counter[Any]", value).items()]
+            if isinstance(value, Counter)
+            else value
+            for name, value in vars(self).items()
+        }
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any]) -> Report:
+        """The report of which to_record has made a record, perhaps through JSON."""
+        found = Report()
+        for name, value in vars(found).items():
+            given: Any = record[name]
+            if isinstance(value, Counter):
+                pairs = cast("list[tuple[Any, int]]", given)
+                given = Counter({_key(key): count for key, count in pairs})
+            elif isinstance(value, tuple):
+                given = tuple(given)
+            setattr(found, name, given)
+        return found
+
     def __str__(self) -> str:
         related = "".join(
             f", {name} held for {self.held[name]} and skipped for {self.skipped[name]}"
@@ -86,6 +109,11 @@ class Report:
             f"{self.refused} refused, {self.unfit} did not fit, {self.undecided} undecided"
             f"{steps}{kernels}{began}{related}"
         )
+
+
+def _key(key: str | Sequence[Any]) -> str | tuple[Any, ...]:
+    """A key of a counter, of which JSON has made a list if it was a tuple."""
+    return key if isinstance(key, str) else tuple(key)
 
 
 def exercised(module: ModuleOp) -> Iterator[tuple[str, str, str]]:
