@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,12 +47,12 @@ class Windows:
         return order, np.flatnonzero(np.diff(sorted_messages, prepend=-1) != 0)
 
     @cached_property
-    def in_runs(self) -> tuple[Integers, Integers, Integers, Integers]:
-        """Lanes, offsets and lengths sorted by message, and where those of each message begin: the
-        last number is that of all windows."""
-        order, begins = self.by_message
-        columns = (self.lane[order], self.offset[order], self.length[order])
-        return *columns, np.append(begins, len(order))
+    def by_lane(self) -> _ByLane:
+        """What the lanes carry, whatever the order of their messages."""
+        used, number = np.unique(self.lane, return_inverse=True)
+        load = np.bincount(number, self.length, len(used)).astype(np.int64)
+        slots = np.repeat(np.arange(len(used)), np.bincount(number))
+        return _ByLane(number, slots, load, np.cumsum(load) - load)
 
     def joined(self, other: Windows) -> Windows:
         """These windows and others."""
@@ -62,6 +62,22 @@ class Windows:
                 for name in ("lane", "message", "offset", "length")
             )
         )
+
+
+class _ByLane(NamedTuple):
+    """The lanes that carry anything, counted from 0.
+
+    Attributes:
+        number: the lane of each window, (windows,).
+        slots: the lane of each window after windows are sorted by lane, (windows,).
+        load: cycles that each lane is busy, (lanes,).
+        before: the sum of the loads of the lanes before each one, (lanes,).
+    """
+
+    number: Integers
+    slots: Integers
+    load: Integers
+    before: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,33 +107,34 @@ def earliest(windows: Windows, rank: Integers, limit: int | None = None) -> Star
         limit: a cycle.
     """
     messages = len(rank)
-    start = np.zeros(messages, np.int64)
     if not messages:
-        return Starts(start, np.zeros(0, np.int64), 0)
+        return Starts(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
     # Each lane in order, one behind the other; and each message's windows, one behind the other.
-    order = np.argsort(windows.lane * (int(rank.max()) + 1) + rank[windows.message])
-    lane, message = windows.lane[order], windows.message[order]
-    offset, length = windows.offset[order], windows.length[order]
+    lanes = windows.by_lane
+    order = np.argsort(lanes.number * (int(rank.max()) + 1) + rank[windows.message])
+    message, offset, length = windows.message[order], windows.offset[order], windows.length[order]
     of_windows, begins = windows.by_message
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     of_message = place[of_windows]
-    np.maximum.at(start, message, -offset)
     # Where nothing else delays it, a window begins at the sum of the lengths before it on its lane.
-    first = np.diff(lane, prepend=-1) != 0
-    total = np.cumsum(length) - length
-    before = total - total[np.maximum.accumulate(np.where(first, np.arange(len(lane)), 0))]
-    # What a lane has left to carry from a window on: it ends no earlier than the window's beginning
-    # and all of that.
-    number = np.cumsum(first) - 1
-    left = np.bincount(number, length).astype(np.int64)[number] - before
+    before = np.cumsum(length)
+    before -= length
+    before -= lanes.before[lanes.slots]
     # Later lanes are lifted above all earlier ones, so that one running maximum serves all. No
     # start is behind the limit, and no lane delays a window by more than all that it carries.
-    late = int(length.sum()) if limit is None else limit + int(left.max())
-    highest = late + 2 * int(np.abs(offset).max()) + 1
-    kind = np.int32 if highest * (int(number[-1]) + 2) < 1 << 31 else np.int64
-    shift = ((number + 1) * highest - before).astype(kind)
-    start, offset, left = start.astype(kind), offset.astype(kind), left.astype(kind)
+    late = int(length.sum()) if limit is None else limit + int(lanes.load.max())
+    farthest = int(np.abs(offset).max())
+    highest = late + 2 * farthest + 1
+    kind = np.int32 if highest * (len(lanes.load) + 1) < 1 << 31 else np.int64
+    shift = (highest * np.arange(1, len(lanes.load) + 1))[lanes.slots]
+    shift = (shift - before).astype(kind)
+    # What a lane has left to carry from a window on: it ends no earlier than the window's beginning
+    # and all of that.
+    left = (lanes.load[lanes.slots] - before).astype(kind)
+    start, offset = np.zeros(messages, kind), offset.astype(kind)
+    if farthest:
+        np.maximum.at(start, message, -offset)
     lifted = shift + offset
     passes = 0
     while True:
@@ -139,38 +156,6 @@ def earliest(windows: Windows, rank: Integers, limit: int | None = None) -> Star
     return Starts(start.astype(np.int64), begin, passes)
 
 
-class Sweep(Protocol):
-    """Finds when lanes are done."""
-
-    def __call__(
-        self, windows: Windows, rank: Integers, lanes: int, limit: int | None
-    ) -> Integers | None:
-        """The cycle in which each lane is done, 0 for a lane without windows, (lanes,); None if
-        one is not done at the limit. See `earliest`."""
-        ...
-
-
-def by_passes(
-    windows: Windows, rank: Integers, lanes: int, limit: int | None = None
-) -> Integers | None:
-    """The cycle in which each lane is done, from the earliest start of each message."""
-    found = earliest(windows, rank, limit)
-    if found is None:
-        return None
-    ends = np.zeros(lanes, np.int64)
-    np.maximum.at(ends, windows.lane, found.begin + windows.length)
-    return ends
-
-
-class _Sweeps:
-    chosen: Sweep = staticmethod(by_passes)
-
-
-def use_sweep(sweep: Sweep) -> None:
-    """Find from now on when lanes are done with another function, which finds the same."""
-    _Sweeps.chosen = staticmethod(sweep)
-
-
 def lane_ends(
     windows: Windows, rank: Integers, lanes: int, limit: int | None = None
 ) -> Integers | None:
@@ -178,4 +163,9 @@ def lane_ends(
 
     Returns None if one is not done at the limit. The other arguments are those of `earliest`.
     """
-    return _Sweeps.chosen(windows, rank, lanes, limit)
+    found = earliest(windows, rank, limit)
+    if found is None:
+        return None
+    ends = np.zeros(lanes, np.int64)
+    np.maximum.at(ends, windows.lane, found.begin + windows.length)
+    return ends
