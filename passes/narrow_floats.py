@@ -20,7 +20,7 @@ from ..dialects import control, nn
 from ..dialects.dtypes import numpy_dtype
 from ..dialects.levels import NN
 from ..dialects.scalar_functions import CODES, FUNCTIONS
-from ..dialects.settable import changing_states
+from ..dialects.settable import changing_states, listed_names
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
@@ -31,7 +31,7 @@ from ..ir.provenance import at, locate, origin_names
 from ..ir.rewriting import may_rewrite
 from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass, Rewriter
-from ..ir.well_known import ENTRY
+from ..ir.well_known import ENTRY, TRAINED, UPDATED
 from .analysis.wide_values import fixed_values, is_float32, wide_operations
 
 ELEMENTS: dict[str, Attribute] = {"f16": f16, "bf16": bf16}
@@ -60,7 +60,9 @@ class NarrowFloats(ModulePass):
 
     A step of training updates its weights in float32, so that small updates are not lost; the
     weights and what the optimiser keeps stay float32 (master weights). With `states=narrow` they
-    become narrow too, and so do the updates.
+    become narrow too, and so do the updates. With `states=unseen`, a state that the host neither
+    reads nor sets, such as the cache of a decoder, becomes narrow if each reader casts it and only
+    narrow values are stored. No value changes by that, and the program casts no state.
 
         %1 = nn.relu %x : tensor<4xf32>
 
@@ -70,7 +72,8 @@ class NarrowFloats(ModulePass):
 
     Attributes:
         to: the narrower type.
-        states: whether states with axes that a program changes stay wide, or become narrow.
+        states: whether states with axes that a program changes stay wide, or become narrow:
+            those that only the program sees, or all.
         keep: patterns of the names of nodes whose operations compute in float32.
     """
 
@@ -80,7 +83,7 @@ class NarrowFloats(ModulePass):
     wide_sums = True
 
     to: Literal["f16", "bf16"] = "f16"
-    states: Literal["wide", "narrow"] = "wide"
+    states: Literal["wide", "unseen", "narrow"] = "wide"
     keep: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -94,17 +97,21 @@ class NarrowFloats(ModulePass):
         wide = wide_operations(op, fixed_values(op, narrowing.stored), dtype)
         wide |= {each for each in op.walk() if _needs_float32(each)} | _kept(op, self.keep)
         wide |= {each for loop in op.walk() for each in _collected(loop).values()}
-        if self.states == "wide":
+        # The values of the other states are found before any state changes its type.
+        _ = narrowing.stored
+        if self.states != "narrow":
             phases = Phases.of(op)
             wide |= {each for each in op.walk() if phases.phase(each) == UPDATE}
         else:
-            _narrow_states(narrowing)
+            _narrow_states(narrowing, _changing(op))
         for each in tuple(op.walk()):
             rewrite_of = _REWRITES.get(type(each), _narrow_operation)
             if each not in wide and may_rewrite():
                 source = source_at(f"narrow {each.name}", _narrow_operation)
                 with Edit(source, each) as edit:
                     rewrite_of(narrowing, each, edit)
+        if self.states == "unseen":
+            _narrow_states(narrowing, _narrow_already(narrowing))
 
 
 @dataclass
@@ -240,17 +247,47 @@ class _Narrowing:
         return constant.result
 
 
-def _narrow_states(narrowing: _Narrowing) -> None:
-    """Let the program keep the states that it changes in the narrow type. Counters stay wide."""
+def _changing(module: ModuleOp) -> list[nn.StateOp]:
+    """The float32 states that a program may change. Counters are left out."""
+    changing = changing_states(module)
+    return [
+        op
+        for op in module.body.block.ops
+        if isinstance(op, nn.StateOp)
+        and op.sym_name.data in changing
+        and nn.element_of(op.elements) == f32
+        and nn.shape_of(op.elements)
+    ]
+
+
+def _narrow_already(narrowing: _Narrowing) -> list[nn.StateOp]:
+    """The states of which each reader takes a narrow cast, and that receive only narrow values.
+
+    The host must not see them: it reads and sets listed states in the types of the model.
+    """
+    module = narrowing.module
+    seen = {name for each in (UPDATED, TRAINED) for name in listed_names(module, each) or ()}
+    for op in module.walk():
+        if isinstance(op, nn.LoadOp):
+            cast = narrowing.casts.get(op.result)
+            is_narrow = all(use.operation is cast for use in op.result.uses)
+        elif isinstance(op, nn.StoreOp):
+            is_narrow = op.stored.owner in narrowing.widened
+        else:
+            continue
+        if not is_narrow:
+            seen.add(op.state.string_value())
+    return [op for op in _changing(module) if op.sym_name.data not in seen]
+
+
+def _narrow_states(narrowing: _Narrowing, states: Sequence[nn.StateOp]) -> None:
+    """Let the program keep states in the narrow type."""
     module, context = narrowing.module, narrowing.context
     dtype = numpy_dtype(narrowing.element)
-    # The values of the other states are found before any state changes its type.
-    changing, _ = changing_states(module), narrowing.stored
-    for state in [op for op in module.body.block.ops if isinstance(op, nn.StateOp)]:
-        name = state.sym_name.data
-        is_kept = nn.element_of(state.elements) != f32 or not nn.shape_of(state.elements)
-        if name not in changing or is_kept or not may_rewrite():
+    for state in states:
+        if not may_rewrite():
             continue
+        name = state.sym_name.data
         with Edit(source_at("narrow a state", _narrow_states), state) as edit:
             held = state.value.array.astype(dtype)
             blob = context.blobs.add(held) if isinstance(context, AbeleContext) else Blob(held)

@@ -514,6 +514,88 @@ def test_a_state_that_is_stored_to_stays_float32():
     check(STATES.replace("BODY", before), after, s=W)
 
 
+CACHE = """
+builtin.module ATTRIBUTES {
+  nn.state @s : tensor<3x4xf32> = {s}
+  func.func @main(%x: tensor<1x4xf32>, %i: tensor<1x1xi32>) -> tensor<3x4xf32> {
+    %s = nn.load @s : tensor<3x4xf32>
+    %0 = nn.tanh %x : (tensor<1x4xf32>) -> tensor<1x4xf32>
+    %1 = nn.update "last" %0, %i into %s axis 0
+        : (tensor<1x4xf32>, tensor<1x1xi32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+    %2 = nn.relu %1 : (tensor<3x4xf32>) -> tensor<3x4xf32>
+    nn.store %1, @s : tensor<3x4xf32>
+    func.return %2 : tensor<3x4xf32>
+  }
+}"""
+
+NARROW_CACHE = """
+builtin.module {
+  nn.state @s : tensor<3x4xf16> = {s}
+  func.func @main(%x: tensor<1x4xf32>, %i: tensor<1x1xi32>) -> tensor<3x4xf32> {
+    %5 = nn.cast %x : (tensor<1x4xf32>) -> tensor<1x4xf16>
+    %s = nn.load @s : tensor<3x4xf16>
+    %0 = nn.tanh %5 : (tensor<1x4xf16>) -> tensor<1x4xf16>
+    %1 = nn.update "last" %0, %i into %s axis 0
+        : (tensor<1x4xf16>, tensor<1x1xi32>, tensor<3x4xf16>) -> tensor<3x4xf16>
+    %2 = nn.relu %1 : (tensor<3x4xf16>) -> tensor<3x4xf16>
+    %3 = nn.cast %2 : (tensor<3x4xf16>) -> tensor<3x4xf32>
+    nn.store %1, @s : tensor<3x4xf16>
+    func.return %3 : tensor<3x4xf32>
+  }
+}"""
+
+
+def cache(text: str, states: str, attributes: str = "", dtype: str = "float32") -> ModuleOp:
+    ctx = context()
+    held = counting((3, 4)).astype(dtype) / np.dtype(dtype).type(3)
+    module = module_of(text.replace("ATTRIBUTES", attributes), ctx, s=held)
+    if states:
+        NarrowFloats(states=states).apply(ctx, module)
+        verify(module, NN)
+    return module
+
+
+def test_a_cache_that_only_the_program_sees_becomes_narrow():
+    after = print_module(cache(CACHE, "unseen"), locations=False)
+    assert after == print_module(cache(NARROW_CACHE, "", dtype="float16"), locations=False)
+
+
+def test_a_narrow_cache_gives_what_a_wide_one_gives():
+    rng = np.random.default_rng(0)
+    held = [{}, {}]
+    for row in (0, 2, 1, 2):
+        given = {"arg0": rng.normal(size=(1, 4)).astype(np.float32)}
+        given["arg1"] = np.array([[row]], np.int32)
+        done = [
+            run_reference(cache(CACHE, states), given, state)
+            for states, state in zip(("wide", "unseen"), held, strict=True)
+        ]
+        np.testing.assert_array_equal(*(each.outputs["out0"] for each in done))
+        held = [dict(each.state) for each in done]
+        assert [each["s"].dtype.name for each in held] == ["float32", "float16"]
+        np.testing.assert_array_equal(*(each["s"].astype(np.float32) for each in held))
+
+
+@pytest.mark.parametrize(
+    ("text", "attributes"),
+    [
+        # The host reads it and sets it.
+        (CACHE, 'attributes {abele.updated = ["s"]}'),
+        # An output has its float32 values.
+        (CACHE.replace("func.return %2", "func.return %s"), ""),
+        # What is stored has not been rounded.
+        (
+            CACHE.replace("nn.store %1", "nn.store %y").replace("%x:", "%y: tensor<3x4xf32>, %x:"),
+            "",
+        ),
+    ],
+)
+def test_other_states_stay_wide(text: str, attributes: str):
+    after = print_module(cache(text, "unseen", attributes), locations=False)
+    assert after == print_module(cache(text, "wide", attributes), locations=False)
+    assert "nn.state @s : tensor<3x4xf32>" in after
+
+
 TWO_LOADS = """
 nn.state @w : tensor<4xf32> = {w}
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

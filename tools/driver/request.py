@@ -92,9 +92,9 @@ EXAMPLE = Kind(lambda value: isinstance(value, Example), "shapes")
 Precision = Literal["float16", "bfloat16", "float8", "pure-float16", "pure-bfloat16"]
 
 NARROW: Mapping[str, str] = {
-    "float16": "narrow-floats{to=f16}",
-    "bfloat16": "narrow-floats{to=bf16}",
-    "float8": "narrow-floats{to=f16},narrow-products",
+    "float16": "narrow-floats{to=f16 states=unseen}",
+    "bfloat16": "narrow-floats{to=bf16 states=unseen}",
+    "float8": "narrow-floats{to=f16 states=unseen},narrow-products",
     "pure-float16": "narrow-floats{to=f16 states=narrow}",
     "pure-bfloat16": "narrow-floats{to=bf16 states=narrow}",
 }

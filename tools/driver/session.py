@@ -17,6 +17,7 @@ from ...dialects.steps import Remote, first_values
 from ...ir.blob import Blob
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
+from ...ir.support.number_kinds import is_floating
 from ...ir.support.turns import Turns
 from ...ir.well_known import TRAINED, UPDATED
 from .argument_kinds import NONE, SIZES, Kind, by_name, check_arguments
@@ -63,7 +64,9 @@ class Session(NotCopied):
             and first values. A program may have trained before it joins a session: the others then
             start with its weights. States that keep values with bounds, such as the cache of a
             decoder, may have different largest shapes. They move from program to program as far as
-            their elements exist, and are empty when a session begins.
+            their elements exist, and are empty when a session begins. A state that only programs
+            see may be float32 in one and narrower in another, where precisions differ: it is cast
+            when it moves.
         alone: the cycles of a run of programs that were compiled without regard to the others, as
             far as they are known, for reports.
     """
@@ -86,22 +89,23 @@ class Session(NotCopied):
                 )
             exe.check_memory()
         self._shapes = {name: _shapes(exe) for name, exe in self.programs.items()}
+        self._types = {name: _types(exe) for name, exe in self.programs.items()}
         kept = [each for exe in self.programs.values() for each in exe.signature.kept_sizes]
         self._held = {each.held for each in kept}
         self._kept = {each.state for each in kept} | self._held
-        self._states = _shared_states(self.programs, kept)
-        _check_training(self.programs)
-        _share_values(self.programs)
         self._footprints = {
             name: footprint(exe.module_at(MACHINE), exe.target)
             for name, exe in self.programs.items()
         }
-        self._tiles = Tiles(self.target, self._footprints)
         # Places of blocks change only by the host, together with values that runs change.
         self._written = {
             name: _written(found) | _places(self.programs[name])
             for name, found in self._footprints.items()
         }
+        self._states = _shared_states(self.programs, kept, self._unseen())
+        _check_training(self.programs)
+        _share_values(self.programs)
+        self._tiles = Tiles(self.target, self._footprints)
         # By program and whether its machine is strict: that one has states of its own.
         self._stale: dict[tuple[str, bool], set[str]] = {
             (name, strict): self._kept & shapes.keys()
@@ -235,8 +239,8 @@ class Session(NotCopied):
                 self._hand_on(self._last[0], self._left(*self._last))
             with exe.runners.turns:
                 for state in sorted(self._stale[here]):
-                    shape = self._shapes[name][state]
-                    runner.set_state(state, fitted(self._states[state], shape))
+                    shape, dtype = self._shapes[name][state], self._types[name][state]
+                    runner.set_state(state, fitted(self._states[state], shape).astype(dtype))
                 self._stale[here].clear()
                 outputs = exe.run(inputs, strict=strict)
             self._last = here
@@ -246,6 +250,15 @@ class Session(NotCopied):
             self._tiles.ran()
             self.cycles += done.cycles + profile["cycles"] + profile["host_cycles"]
         return outputs
+
+    def _unseen(self) -> set[str]:
+        """The states that programs write, and that the host neither reads nor sets."""
+        seen = {
+            name
+            for exe in self.programs.values()
+            for name in listed_names(exe.module_at(MACHINE), UPDATED) or ()
+        }
+        return {name for written in self._written.values() for name in written} - seen
 
     def _begin(self) -> None:
         """Hand on what programs have trained before.
@@ -416,6 +429,11 @@ def _shapes(exe: Executable) -> dict[str, tuple[int, ...]]:
     return {name: first.shape for name, first in first_values(exe.module_at(MACHINE)).items()}
 
 
+def _types(exe: Executable) -> dict[str, np.dtype[Any]]:
+    """The element type of each state of a program."""
+    return {name: blob.array.dtype for name, blob in _first_values(exe).items()}
+
+
 def fitted(array: Array, shape: tuple[int, ...]) -> Array:
     """An array in another shape of as many axes: its first elements, followed by zeros."""
     if array.shape == shape:
@@ -432,12 +450,15 @@ def _first_values(exe: Executable) -> dict[str, Blob]:
 
 
 def _shared_states(
-    programs: Mapping[str, Executable], kept: Sequence[KeptSize]
+    programs: Mapping[str, Executable], kept: Sequence[KeptSize], unseen: set[str]
 ) -> dict[str, Array]:
     """The first values of all states. Raises InputError if two programs differ in one.
 
     A kept value may differ in its size along axes with padding, and in how many elements exist at
     first: then there are as few as in any program.
+
+    Args:
+        unseen: states that may be floats of several types: a program may keep one in 16 bits.
     """
     held = {each.held for each in kept}
     padded: dict[str, set[int]] = {}
@@ -449,7 +470,10 @@ def _shared_states(
             other, known = found.setdefault(state, (name, value))
             if state in held and value.array < known.array:
                 found[state] = name, value
-            elif state not in held and not _alike(known, value, padded.get(state, set())):
+            elif state not in held and not _alike(
+                *(_narrow(known, value) if state in unseen else (known, value)),
+                padded.get(state, set()),
+            ):
                 raise InputError(
                     f"session: state {state!r} differs between {other} and {name}; need programs "
                     "of one model"
@@ -465,6 +489,15 @@ def _alike(value: Blob, other: Blob, padded: set[int]) -> bool:
     return value.array.dtype == other.array.dtype and all(
         n == m or axis in padded for axis, (n, m) in enumerate(zip(*shapes, strict=True))
     )
+
+
+def _narrow(value: Blob, other: Blob) -> tuple[Blob, Blob]:
+    """Two arrays of floats in the narrower one of their types; other arrays as they are."""
+    dtypes = value.array.dtype, other.array.dtype
+    if dtypes[0] == dtypes[1] or not all(map(is_floating, dtypes)):
+        return value, other
+    narrower = min(dtypes, key=lambda dtype: dtype.itemsize)
+    return Blob(value.array.astype(narrower)), Blob(other.array.astype(narrower))
 
 
 def _share_values(programs: Mapping[str, Executable]) -> None:

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from abele.dialects.exchange import VariableOp
 from abele.ir.errors import InputError
 from abele.tools.driver.compile import compile_model
+from abele.tools.driver.session import Session
 
 SUM = """
 builtin.module {
@@ -145,3 +147,39 @@ def test_a_weight_that_an_importer_may_have_computed_with_keeps_nothing():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     with pytest.raises(InputError, match="--keep w=y: this is a weight of the model, which the"):
         compile_model(model, "tiny:2", keep={"w": "y"})
+
+
+def test_programs_of_several_precisions_share_a_cache(tmp_path):
+    """The cache is narrow in a program that would cast it in every run, and cast when it moves."""
+    (tmp_path / "step.mlir").write_text("""
+func.func @main(%cache: tensor<4x8xf32>, %x: tensor<1x8xf32>, %i: tensor<1x1xi32>)
+    -> (tensor<4x8xf32>, tensor<4xf32>)
+    attributes {arg_names = ["cache", "x", "i"], result_names = ["after", "sums"]} {
+  %0 = nn.relu %x : (tensor<1x8xf32>) -> tensor<1x8xf32>
+  %1 = nn.update "last" %0, %i into %cache axis 0
+      : (tensor<1x8xf32>, tensor<1x1xi32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %2 = nn.reduce "sum" %1 axes [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+  func.return %1, %2 : tensor<4x8xf32>, tensor<4xf32>
+}""")
+    given = {"keep": {"cache": "after"}, "cache": False}
+    programs = {
+        name: compile_model(tmp_path / "step.mlir", "tiny:4", precision=precision, **given)
+        for name, precision in (("narrow", "float16"), ("wide", None))
+    }
+    assert [state_type(exe, "cache") for exe in programs.values()] == ["float16", "float32"]
+    session = Session(programs)
+    rng, held = np.random.default_rng(0), np.zeros((4, 8), np.float32)
+    for turn, row in enumerate((0, 3, 1, 1, 2)):
+        x = rng.normal(size=(1, 8)).astype(np.float32)
+        held[row] = np.maximum(x, 0)
+        name = ("narrow", "wide")[turn % 2]
+        found = session.run({"x": x, "i": np.array([[row]], np.int32)}, name)
+        np.testing.assert_allclose(found["sums"], held.sum(1), rtol=2e-3)
+
+
+def state_type(exe, name):
+    return next(
+        op.dtype.name
+        for op in exe.module_at("exchange").walk()
+        if isinstance(op, VariableOp) and op.state is not None and op.symbol == name
+    )

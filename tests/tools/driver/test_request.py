@@ -167,7 +167,7 @@ def test_whoever_reads_a_model_hears_of_its_program_and_inputs():
 
 @pytest.mark.parametrize(("precision", "element"), [("float16", "f16"), ("bfloat16", "bf16")])
 def test_a_precision_is_the_pass_that_narrows_before_all_others(precision: str, element: str):
-    narrow = f"narrow-floats{{to={element}}}"
+    narrow = f"narrow-floats{{to={element} states=unseen}}"
     settled = Request(relu(), precision=precision).settled()
     assert (settled.precision, settled.passes) == (None, f"{narrow},nn,partition,tile,exchange")
     assert Request(relu(), precision=precision, passes="nn").settled().passes == f"{narrow},nn"
@@ -188,7 +188,10 @@ def test_a_rounding_is_the_pass_that_rounds_behind_those_of_nn_and_before_recomp
     rounding = "round-stores{rounding=stochastic}"
     settled = Request(relu(), rounding="stochastic", precision="float16").settled()
     assert (settled.rounding, settled.precision) == (None, None)
-    assert settled.passes == f"narrow-floats{{to=f16}},nn,{rounding},partition,tile,exchange"
+    assert (
+        settled.passes
+        == f"narrow-floats{{to=f16 states=unseen}},nn,{rounding},partition,tile,exchange"
+    )
     settled = Request(relu(), "tiny:2", rounding="stochastic", recompute="y").settled()
     target = 'round-stores{rounding=stochastic target="tiny:2"}'
     assert settled.passes.startswith(f"nn,{target},recompute{{")

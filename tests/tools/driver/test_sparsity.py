@@ -192,7 +192,7 @@ def test_plans_are_of_the_buckets_of_a_constant_pattern(tmp_path):
 def test_the_option_is_a_pass_before_those_of_nn():
     settled = Request("x.onnx", "tiny:8", sparsity="8x16", precision="float16").settled()
     assert settled.passes == (
-        'narrow-floats{to=f16},decompose,multiply-sparse{block=8x16 target="tiny:8"},'
+        'narrow-floats{to=f16 states=unseen},decompose,multiply-sparse{block=8x16 target="tiny:8"},'
         "nn,partition,tile,exchange"
     )
     assert settled.settled().passes == settled.passes
