@@ -92,12 +92,12 @@ def sparse_grid(
         highlight=False,
         soft_wrap=True,
     )
-    console().print(best_table(machine))
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         draw(points, folder / "grid.png")
     if report is not None:
         write_text(report, json.dumps([_record(each) for each in points], indent=1) + "\n")
+    console().print(best_table(machine))
 
 
 def point(case: SpeedUp, published: float, target: Target) -> Point:
