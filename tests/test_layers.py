@@ -12,7 +12,7 @@ from sources import ROOMS, ROOT, files, imports_in, text_of
 
 TOOLS = (
     *("manual", "release", "workshop", "extensions", "onnx_backend"),
-    *("cli", "commands", "bench", "proving", "testing", "debug"),
+    *("cli", "commands", "bench", "sweeps", "proving", "testing", "debug"),
     *("views", "advice", "quantising", "executors", "driver", "importers"),
 )
 """The rooms of tools, from the top down."""

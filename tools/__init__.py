@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .driver.session import Session
     from .driver.training import Training
     from .quantising.quantise import quantise
+    from .sweeps.sweep import sweep
     from .views.report.load import load_report
 
 _HOME = {
@@ -35,6 +36,7 @@ _HOME = {
     "from_torch": "driver.from_torch",
     "load_report": "views.report.load",
     "quantise": "quantising.quantise",
+    "sweep": "sweeps.sweep",
 }
 """The module that defines each name."""
 
@@ -63,6 +65,7 @@ __all__ = [
     "from_torch",
     "load_report",
     "quantise",
+    "sweep",
 ]
 
 

@@ -57,6 +57,9 @@ COMMANDS: dict[str, Command] = {
     "plan": Command(
         "plan:plan_command", "Show how operators are split over tiles, and what that costs."
     ),
+    "sweep": Command(
+        "sweep:sweep_command", "Compare models on many machines: a row of figures for each."
+    ),
     "memory": Command(
         "memory:memory_command", "Show what fills the fullest tile, by category and layer."
     ),

@@ -505,6 +505,16 @@ Refuse = Callable[[str, str], InputError]
 """The error for a key, or the text of a key, and its problem."""
 
 
+def changed_target(target: Target, values: Mapping[str, object]) -> Target:
+    """A target with other values, by dotted key. Raises InputError for what is not allowed."""
+    return _with(target, values, lambda _, problem: InputError(problem))
+
+
+def known_keys(target: Target) -> Iterator[str]:
+    """The dotted keys of the values that changed_target can change, without renaming it."""
+    return (key for key, _ in _flat(target) if key != "name")
+
+
 def _with(target: Target, values: Mapping[str, object], refuse: Refuse) -> Target:
     """A target with other values, by dotted key. Raises InputError."""
     return with_values(*_checked(target, values, refuse))

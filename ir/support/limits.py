@@ -132,6 +132,12 @@ INLINED_NODES = Limit(
     "Functions that call others twice grow exponentially.",
 )
 
+SWEEP_POINTS = Limit(
+    "sweep points",
+    100_000,
+    "Points of a sweep that are computed. A sweep at random may choose among more.",
+)
+
 LIMITS = (
     ITERATIONS,
     STRICT_ITERATIONS,
@@ -146,6 +152,7 @@ LIMITS = (
     POINTS,
     TABLE_ELEMENTS,
     INLINED_NODES,
+    SWEEP_POINTS,
 )
 """All limits, in the order of the documentation."""
 

@@ -22,7 +22,13 @@ with deferred(__name__):
     from ...backends.memory import MemoryReport, memory_report
     from ...backends.prices.cost import host_cycles
     from ...backends.prices.energy import run_joules
-    from ...backends.prices.price import SuperstepPrice, ZonePrice, program_price, totals
+    from ...backends.prices.price import (
+        ProgramPrice,
+        SuperstepPrice,
+        ZonePrice,
+        program_price,
+        totals,
+    )
     from ...backends.prices.price_operations import OperationPrice, Priced, price_operations
     from ...ir.phases import Phases, several
     from ...passes.planner.relaxed import Relaxed, read_relaxed
@@ -83,6 +89,11 @@ class Analyses:
         return price_operations(self._modules.machine, self._target)
 
     @computed_once
+    def price(self) -> ProgramPrice:
+        """The price of every superstep, and what each chip does."""
+        return program_price(self._modules.machine, self._target)
+
+    @computed_once
     def phases(self) -> Phases:
         """The phases of the operations of a training program; all forward in any other."""
         return Phases.of(self._modules.machine)
@@ -125,7 +136,7 @@ class Analyses:
 
     @computed_once
     def _figures(self) -> dict[str, Any]:
-        whole = program_price(self._modules.machine, self._target)
+        whole = self.price
         prices = whole.supersteps
         memory, levels = self.memory, self._modules.levels
         return {

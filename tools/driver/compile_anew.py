@@ -44,6 +44,7 @@ from .dump.instruments import NO_DUMP, dump_instruments
 from .executable import MACHINE, Executable
 from .keep_levels import KeepLevels
 from .keep_plans import KeepPlans
+from .kept_reads import kept_or_read
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .merging import with_products
@@ -309,7 +310,12 @@ def reading_of(request: Request, context: AbeleContext) -> Reading:
 def read_model(request: Request, context: AbeleContext) -> ReadProgram:
     """The program of a request's model, before any pass."""
     front_end = found_front_end(request.model)
-    program = read_program(request.model, front_end, reading_of(request, context))
+    program = kept_or_read(
+        request.model,
+        reading_of(request, context),
+        partial(read_program, request.model, front_end),
+        (front_end.name, *request.extensions.load),
+    )
     request.tell(read_notes(program.module))
     program = from_source(program, context, request.passes)
     kept, folded = request.keep or {}, front_end.folds_weights

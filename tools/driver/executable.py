@@ -26,6 +26,7 @@ from .stages import Stages
 
 if TYPE_CHECKING:
     from ...backends.addresses.prove import AddressProof
+    from ...backends.prices.price import ProgramPrice
     from ...backends.prices.price_operations import OperationPrice, Priced
     from ...ir.phases import Phases
     from ...ir.upstream import ModuleOp
@@ -315,6 +316,11 @@ class Executable(NotCopied):
     def operation_prices(self) -> dict[Priced, OperationPrice]:
         """The cycles and bytes of every copy and compute set, in the order of the program."""
         return self._analyses.operation_prices
+
+    @property
+    def price(self) -> ProgramPrice:
+        """The price of every superstep, and what each chip does."""
+        return self._analyses.price
 
     @property
     def relaxed(self) -> tuple[Relaxed, ...]:

@@ -6,7 +6,7 @@ import json
 import traceback
 from collections.abc import Callable
 from importlib import import_module
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any, cast
 
 from ...ir.support.errors import DoesNotFit, InputError, one_line, short_notes
@@ -32,15 +32,18 @@ def carried_out(message: str, tell: Tell, worker: str = "") -> str:
         tell: receives what the task says of its progress.
         worker: names this worker in results.
     """
-    start = process_time()
+    start, begun = process_time(), perf_counter()
+
+    def took() -> dict[str, float]:
+        return {"seconds": process_time() - start, "lasted": perf_counter() - begun}
+
     try:
         record = cast("dict[str, str]", json.loads(message))
         if refused := refusal(record["stamp"], worker):
             return refused
         task = Task.from_text(record["task"])
         value = _function(task.function)(tell, **task.arguments)
-        seconds = process_time() - start
-        return _line(End.DONE, worker=worker, value=value, seconds=seconds)
+        return _line(End.DONE, worker=worker, value=value, **took())
     except KeyboardInterrupt:
         return _line(End.STOPPED, worker=worker, problem="stopped before it ended")
     except BaseException as error:
@@ -50,7 +53,7 @@ def carried_out(message: str, tell: Tell, worker: str = "") -> str:
             error=type(error).__name__,
             problem="; ".join([str(error) or one_line(error), *short_notes(error)]),
             details="" if isinstance(error, EXPECTED) else traceback.format_exc(),
-            seconds=process_time() - start,
+            **took(),
         )
 
 

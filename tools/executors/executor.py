@@ -8,7 +8,7 @@ from typing import Protocol, Self, TypeAlias
 
 from .task import Json, Result, Task
 
-OnProgress: TypeAlias = "Callable[[Task, Json], None]"
+OnProgress: TypeAlias = Callable[[Task, Json], None]
 """Receives what a task says of its progress."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """A value that JSON can hold."""
 
-Tell: TypeAlias = "Callable[[Json], None]"
+Tell: TypeAlias = Callable[[Json], None]
 """A function that a task calls to say how far it is. It may raise KeyboardInterrupt: then the task
 should end soon, and may return what it has so far."""
 
@@ -97,7 +97,7 @@ class Result:
         error: the name of the class of the exception, if it failed.
         problem: why there is no value, in a message; "" if there is one.
         details: the traceback of an exception, or the last lines of a lost worker's standard error.
-        seconds: processor seconds that it took; 0 if nobody knows.
+        seconds, lasted: processor seconds and seconds on the clock that it took; 0 if nobody knows.
         worker: where it ran: a process, or the address of a worker.
     """
 
@@ -109,4 +109,5 @@ class Result:
     problem: str = ""
     details: str = ""
     seconds: float = 0.0
+    lasted: float = 0.0
     worker: str = ""

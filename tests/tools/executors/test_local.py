@@ -51,6 +51,12 @@ def test_workers_keep_their_process_have_one_thread_and_may_print(local: Local):
     assert {threads for _, threads in found} == {"1"}
 
 
+def test_a_result_says_how_long_its_task_took(local: Local):
+    (waited,) = local.run([task("wait", seconds=0.05)])
+    assert 0.05 < waited.lasted < 5
+    assert waited.seconds < waited.lasted
+
+
 def test_an_exception_is_a_result_with_its_message(local: Local):
     tasks = [task("refuse", text="tiles"), task("stumble"), task("unmarked"), task("missing")]
     found = {each.task.function.partition(":")[2]: each for each in local.run(tasks)}

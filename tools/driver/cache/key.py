@@ -103,16 +103,8 @@ def _parts(given: Request) -> dict[str, str]:
     for path in request.extensions.load:
         if path.endswith(UNCACHED):
             raise NotKept(f"{path} may import anything")
-    name, model = _model(request.model)
-    found = {
-        "abele": abele_version(),
-        "python": "{}.{}.{}".format(*sys.version_info[:3]),
-        "packages": package_versions(),
-        "extensions": _installed(),
-        "limits": _limits(),
-        "name": name,
-        "model": model,
-    }
+    name, model = model_parts(request.model)
+    found = {**environment_parts(), "name": name, "model": model}
     for field, option in OPTIONS.items():
         if field != "model" and option.part is not None:
             value = getattr(request, field)
@@ -121,13 +113,31 @@ def _parts(given: Request) -> dict[str, str]:
     return found
 
 
+def environment_parts(folders: Sequence[str] = DECIDING) -> dict[str, str]:
+    """The parts that say with what a program is compiled.
+
+    Args:
+        folders: in a checkout, those whose sources count.
+    """
+    return {
+        "abele": abele_version(folders),
+        "python": "{}.{}.{}".format(*sys.version_info[:3]),
+        "packages": package_versions(),
+        "extensions": _installed(),
+        "limits": _limits(),
+    }
+
+
 def key_of(parts: Parts) -> str:
     """The SHA-256 digest of the parts: 64 hexadecimal digits."""
     return sha256(json.dumps(dict(parts), sort_keys=True).encode()).hexdigest()
 
 
-def _model(model: Model) -> tuple[str, str]:
-    """The name and the digest of a model. Messages and locations contain the name of its file."""
+def model_parts(model: Model) -> tuple[str, str]:
+    """The name and the digest of a model. Messages and locations contain the name of its file.
+
+    Raises InputError for a model of an unknown kind, and OSError for one that cannot be read.
+    """
     front_end = found_front_end(model)
     if isinstance(model, str | os.PathLike):
         path = Path(os.fspath(model))
@@ -136,7 +146,7 @@ def _model(model: Model) -> tuple[str, str]:
         if front_end.files is not None and names_files:
             names = front_end.files(path)
             files = [file_inside(path.parent, name, path.name) for name in names]
-            found += [f"{n} {_file(each)}" for n, each in zip(names, files, strict=True)]
+            found += [f"{n} {digest_of_file(each)}" for n, each in zip(names, files, strict=True)]
         return path.name, ", ".join(found)
     if front_end.serialized is None:
         raise NotKept(f"no bytes stand for {front_end.in_memory}")
@@ -163,7 +173,7 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def _file(path: str | os.PathLike[str] | None) -> str:
+def digest_of_file(path: str | os.PathLike[str] | None) -> str:
     """The digest of a file; "" for none. Raises OSError."""
     if path is None:
         return ""
@@ -173,7 +183,7 @@ def _file(path: str | os.PathLike[str] | None) -> str:
 
 def _loaded(extensions: Extensions) -> str:
     """The names and digests of the extensions' files. Passes are named after them."""
-    return json.dumps([f"{Path(path).name} {_file(path)}" for path in extensions.load])
+    return json.dumps([f"{Path(path).name} {digest_of_file(path)}" for path in extensions.load])
 
 
 def _sizes(dims: Mapping[str, GivenSize] | None) -> str:
@@ -193,7 +203,7 @@ def _weights(weights: str | os.PathLike[str] | Mapping[str, ArrayLike] | None) -
     """The name and digest of a file, which messages and notes name; or the digests of arrays."""
     if weights is None or isinstance(weights, Mapping):
         return _values(weights)
-    return f"{os.fspath(weights)} {_file(weights)}"
+    return f"{os.fspath(weights)} {digest_of_file(weights)}"
 
 
 def _beside(held: Held | None) -> str:
@@ -231,7 +241,7 @@ TEXTS: Mapping[str, Callable[[Any], str]] = {
     "values": _values,
     "weights": _weights,
     "target": _target,
-    "constraints": _file,
+    "constraints": digest_of_file,
     "train": _training,
     "decoding": _decoding,
     "beside": _beside,
@@ -284,5 +294,5 @@ def _installed() -> str:
     for point in extension_points():
         made = "" if point.dist is None else f"{point.dist.name} {point.dist.version}"
         place = import_module(point.module).__file__
-        found.append(f"{point.name} = {point.value} ({made}) {_file(place)}")
+        found.append(f"{point.name} = {point.value} ({made}) {digest_of_file(place)}")
     return "; ".join(found)

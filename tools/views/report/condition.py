@@ -34,6 +34,9 @@ ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
     "/": float.__truediv__,
 }
 
+FAIL_IF = "--fail-if"
+"""The option whose conditions name a baseline."""
+
 LONGEST = 1_000
 """The most letters of a condition. Assumed: nobody writes a longer condition by hand."""
 
@@ -46,10 +49,12 @@ class Condition:
 
     Attributes:
         text: as it was given.
+        option: the option that gave it, for messages.
     """
 
     text: str
     tree: Tree[Token] | Token
+    option: str = FAIL_IF
 
     def holds(self, figures: Figures, baseline: Figures | None) -> bool:
         """Whether the condition is true of a program.
@@ -59,21 +64,45 @@ class Condition:
         Args:
             baseline: the baseline's figures, if any.
         """
-        return _Value(self.text, figures, baseline).truth(self.tree)
+        return _Value(f"{self.option} {self.text}", figures, baseline).truth(self.tree)
 
 
-def read_condition(text: str) -> Condition:
+@dataclass(frozen=True)
+class Value:
+    """A number that was read, such as "items_per_s / tiles".
+
+    Attributes:
+        text, option: as of Condition.
+    """
+
+    text: str
+    tree: Tree[Token] | Token
+    option: str
+
+    def of(self, figures: Figures) -> float:
+        """The number for a program. Raises InputError as Condition.holds does."""
+        return _Value(f"{self.option} {self.text}", figures, None).number(self.tree)
+
+
+def read_condition(text: str, option: str = FAIL_IF) -> Condition:
     """The condition in a text. Raises InputError with the position of a mistake."""
+    example = "a comparison of figures, such as cycles > 1.02 * baseline.cycles"
+    return Condition(text, _parsed(text, option, "start", example), option)
+
+
+def read_value(text: str, option: str) -> Value:
+    """The number in a text. Raises InputError with the position of a mistake."""
+    return Value(text, _parsed(text, option, "value", "a figure, such as cycles / items"), option)
+
+
+def _parsed(text: str, option: str, start: str, example: str) -> Tree[Token] | Token:
     if len(text) > LONGEST:
-        raise InputError(f"--fail-if: {len(text):,} letters; need at most {LONGEST:,}")
+        raise InputError(f"{option}: {len(text):,} letters; need at most {LONGEST:,}")
     try:
-        return Condition(text, _parser().parse(text))
+        return _parser(start).parse(text)
     except UnexpectedInput as error:
         at = f"at letter {error.column}" if error.column > 0 else "at its end"
-        raise InputError(
-            f"--fail-if {text}: not understood {at}; need a comparison of figures, such as "
-            "cycles > 1.02 * baseline.cycles"
-        ) from None
+        raise InputError(f"{option} {text}: not understood {at}; need {example}") from None
 
 
 def figures_of(program: Mapping[str, Any]) -> dict[str, float]:
@@ -87,14 +116,18 @@ def figures_of(program: Mapping[str, Any]) -> dict[str, float]:
 
 
 @cache
-def _parser() -> Lark:
+def _parser(start: str) -> Lark:
     grammar = files(__package__ or "").joinpath("condition.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="earley")
+    return Lark(grammar, parser="earley", start=start)
 
 
 @dataclass(frozen=True)
 class _Value:
-    """Evaluates a condition."""
+    """Evaluates a condition.
+
+    Attributes:
+        text: the option and the condition, for messages.
+    """
 
     text: str
     figures: Figures
@@ -127,7 +160,7 @@ class _Value:
                 return self._figure(str(first), self.figures, "")
             case "baseline":
                 if self.baseline is None:
-                    raise InputError(f"--fail-if {self.text}: there is no baseline; need BASELINE")
+                    raise InputError(f"{self.text}: there is no baseline; need BASELINE")
                 return self._figure(str(first), self.baseline, "baseline.")
             case _:
                 total = self.number(first)
@@ -135,12 +168,12 @@ class _Value:
                 for sign, each in zip(rest[::2], rest[1::2], strict=True):
                     value = self.number(each)
                     if str(sign) == "/" and not value:
-                        raise InputError(f"--fail-if {self.text}: divides by zero")
+                        raise InputError(f"{self.text}: divides by zero")
                     total = ARITHMETIC[str(sign)](total, value)
                 return total
 
     def _figure(self, name: str, figures: Figures, prefix: str) -> float:
         if name not in figures:
             hint = suggestion(name, figures, f"need one of {', '.join(sorted(figures))}")
-            raise InputError(f"--fail-if {self.text}: no figure {prefix}{name}{hint}")
+            raise InputError(f"{self.text}: no figure {prefix}{name}{hint}")
         return figures[name]

@@ -1,0 +1,1 @@
+"""Sweeps: one row of figures for each of many models, targets and options."""

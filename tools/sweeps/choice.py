@@ -1,0 +1,115 @@
+"""What a sweep chooses: the constraints that a point must keep, and what makes one the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
+from ..views.report.condition import Condition, Value, read_condition, read_value
+
+BEST, CONSTRAINT, PARETO = "--best", "--constraint", "pareto"
+
+LEAST, MOST = "min", "max"
+"""The first word of what makes a point the best."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What makes a point better than another one.
+
+    Attributes:
+        text: as it was given.
+        value: of a point.
+        sign: -1 if more is better.
+    """
+
+    text: str
+    value: Value
+    sign: int
+
+    def of(self, row: Mapping[str, Any]) -> float:
+        """A number of a row, of which less is better. Raises InputError."""
+        return self.sign * self.value.of(numbers_of(row))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a sweep chooses.
+
+    Attributes:
+        best: what makes a point the best of its model; None chooses nothing.
+        constraints: what a point must keep to be chosen, or to be in the picture.
+        pareto: the goals of the picture: no point of its front is worse than another one in both.
+    """
+
+    best: Goal | None = None
+    constraints: tuple[Condition, ...] = ()
+    pareto: tuple[Goal, Goal] | None = None
+
+    def allows(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row has figures and keeps the constraints. Raises InputError."""
+        if row["status"] != "fits":
+            return False
+        figures = numbers_of(row)
+        return all(each.holds(figures, None) for each in self.constraints)
+
+    def best_of(self, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+        """The best of rows that keep the constraints, the first of equal ones. None if none does.
+
+        Raises InputError.
+        """
+        allowed = [row for row in rows if self.allows(row)]
+        if self.best is None or not allowed:
+            return None
+        goal = self.best
+        return min(allowed, key=goal.of)
+
+
+def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a row that conditions can name."""
+    return {
+        name: float(value) for name, value in row.items() if isinstance(value, bool | int | float)
+    }
+
+
+def read_goal(text: str, where: str) -> Goal:
+    """The goal in a text such as "max items_per_s". Raises InputError."""
+    word, _, rest = text.strip().partition(" ")
+    if word not in (LEAST, MOST) or not rest.strip():
+        raise InputError(
+            f"{where} {text}: need min or max, and a figure, such as max items_per_s / tiles"
+        )
+    return Goal(text.strip(), read_value(rest, f"{where} {word}"), 1 if word == LEAST else -1)
+
+
+def read_choice(table: Mapping[str, object], place: str) -> Choice:
+    """The choice that a table of a spec asks for. Raises InputError."""
+    known = ("best", "constraints", "pareto")
+    for key in table:
+        if key not in known:
+            raise InputError(f"{place}: no such key {key!r}{suggestion(key, known)}")
+    best = table.get("best")
+    if best is not None and not isinstance(best, str):
+        raise InputError(f"{place}: best: need text, such as 'max items_per_s'")
+    pair = _texts(table.get("pareto", []), f"{place}: pareto")
+    if pair and len(pair) != 2:
+        raise InputError(f"{place}: pareto: {len(pair)} goals; need two")
+    goals = [read_goal(each, f"{place}: pareto:") for each in pair]
+    return Choice(
+        None if best is None else read_goal(best, f"{place}: best:"),
+        tuple(
+            read_condition(each, f"{place}: constraints:")
+            for each in _texts(table.get("constraints", []), f"{place}: constraints")
+        ),
+        (goals[0], goals[1]) if goals else None,
+    )
+
+
+def _texts(value: object, where: str) -> list[str]:
+    listed = cast("list[object]", value) if isinstance(value, list) else [value]
+    if not all(isinstance(each, str) for each in listed):
+        raise InputError(f"{where}: need a list of texts")
+    return cast("list[str]", listed)
