@@ -43,8 +43,8 @@ def sweep_command(
         str,
         typer.Option(
             metavar="NAME",
-            help="What computes: local, one process per core; local:N, N processes; or here, this "
-            "process.",
+            help="What computes: local, one process per core; local:N, N processes; here, this "
+            "process; dask://HOST:PORT; or dask-local:N.",
         ),
     ] = DEFAULT,
     best: Annotated[

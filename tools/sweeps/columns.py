@@ -12,6 +12,7 @@ from ...backends.target import Target
 from ...dialects.steps import Vertices
 from ...dialects.variable import Variable
 from ...passes.planner.problem import Problem
+from ..driver.energy import COLUMNS as ENERGY
 from ..driver.executable import Executable
 from ..executors.task import Json
 from ..views.planning.figures import macs, peak_macs
@@ -102,6 +103,10 @@ def _utilisation(measured: Measured) -> float:
     return measured.products[1] / max(measured.profile["cycles"], 1)
 
 
+def _known(name: str) -> Callable[[Measured], Json]:
+    return lambda measured: measured.profile.get(name)
+
+
 COLUMNS: tuple[Column, ...] = (
     Column("status", TEXT, "fits, does not fit, refused or failed."),
     Column("reason", TEXT, "Why there are no figures; empty if there are."),
@@ -145,6 +150,10 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column("supersteps", INTEGER, "Supersteps of a run.", _field("supersteps")),
     Column("vertices", INTEGER, "Vertices of the program.", _field("vertices")),
+    *(
+        Column(name, NUMBER, "As a profile has it, if the target has facts of it.", _known(name))
+        for name in ENERGY
+    ),
 )
 """The figures, in the order of the file."""
 

@@ -23,9 +23,9 @@ from .spec import BASE, FILE, FILES, LIGHT, NAME, RANDOM, TABLES, Part, Spec, ma
 FUNCTION = "abele.tools.sweeps.priced:priced"
 """The task of a program."""
 
-FED = ("host", "storage", "measuring")
-"""The parts of a target that no pass reads: they say what feeds a program, and how a measurement is
-made. Programs for targets that differ only in them are equal."""
+FED = ("host", "storage", "measuring", "energy", "area")
+"""The parts of a target that no pass reads: they say what feeds a program, what it takes, and how a
+measurement is made. Programs for targets that differ only in them are equal."""
 
 CLOCK = "clock_hz"
 """The value that passes read only for transfers between chips, and for remote memory."""

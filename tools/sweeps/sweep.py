@@ -83,7 +83,8 @@ def sweep(
     Args:
         spec: a TOML file, or its contents as nested dictionaries.
         folder: where the rows are kept; by default beside the file, with its name and `.sweep`.
-        executor: what computes: "local", one process per core; "local:N"; or "here".
+        executor: what computes: "local", one process per core; "local:N"; "here";
+            "dask://HOST:PORT"; or "dask-local:N".
     """
     if isinstance(spec, Mapping):
         if folder is None:
