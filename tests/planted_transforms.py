@@ -133,3 +133,16 @@ def run_in_float16(model, inputs):
     """Wrong type: results of float32 become float16."""
     found = ReferenceEvaluator(model).run(None, inputs)
     return [each.astype(np.float16) if each.dtype == np.float32 else each for each in found]
+
+
+def run_with_an_inclusive_greater(model, inputs):
+    """Wrong value in one operator: what is equal is greater."""
+    for node in model.graph.node:
+        node.op_type = "GreaterOrEqual" if node.op_type == "Greater" else node.op_type
+    return ReferenceEvaluator(model).run(None, inputs)
+
+
+def greater_is_less(model):
+    """Wrong value in one operator: Greater becomes Less."""
+    for node in model.graph.node:
+        node.op_type = "Less" if node.op_type == "Greater" else node.op_type

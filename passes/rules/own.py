@@ -19,6 +19,7 @@ from ...dialects.tile import Tile
 from ...ir.context import AbeleContext
 from ...ir.rules import RuleSet, Vocabulary, parse_rule_set
 from . import nn_library as nn_library
+from . import onnx_library as onnx_library
 
 FOLDER = "rules"
 

@@ -118,6 +118,14 @@ def fuzz_command(
         float | None,
         typer.Option(min=0.1, help="Processor seconds that the tool has for a model. Default: 20."),
     ] = None,
+    equivalents: Annotated[
+        bool,
+        typer.Option(
+            "--equivalents",
+            help="Compare a tool with itself, on models that proved rules make of each other, and "
+            "with no reference. With --load FILE.rw, also by rules about onnx in this file.",
+        ),
+    ] = False,
     kind: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND", help="Hostile inputs of this kind. May be repeated."),
@@ -165,8 +173,10 @@ def fuzz_command(
             from_checkout(HOSTILE, "--replay").replay_failure(context, replay)
             return
         if tool is not None:
-            if passes or hostile or level or load:
-                raise InputError("--tool: tests no pass; leave passes, --level and --load out")
+            if passes or hostile or level:
+                raise InputError("--tool: tests no pass; leave passes and --level out")
+            if load and not equivalents:
+                raise InputError("--load: with --tool, needs --equivalents, which takes rules")
             fuzz_tool.fuzz_tool(
                 tool,
                 tool_python,
@@ -177,10 +187,12 @@ def fuzz_command(
                 output,
                 reduce_seconds,
                 tool_seconds,
+                equivalents,
+                load or (),
             )
             return
-        if tool_python is not None or tool_seconds is not None:
-            raise InputError("--tool-python and --tool-seconds: need --tool")
+        if tool_python is not None or tool_seconds is not None or equivalents:
+            raise InputError("--tool-python, --tool-seconds and --equivalents: need --tool")
         if hostile:
             from_checkout(HOSTILE, "--hostile").damage_inputs(
                 context,

@@ -26,6 +26,8 @@ def fuzz_tool(
     output: Path,
     reduce_seconds: float | None,
     tool_seconds: float | None,
+    equivalents: bool = False,
+    load: Sequence[str] = (),
 ) -> None:
     """Test a tool of ONNX models, print each new finding, and exit with 1 if there is one.
 
@@ -34,10 +36,13 @@ def fuzz_tool(
     Args:
         spec: as for tool_of.
         tool_seconds: processor seconds that the tool has for one model.
+        equivalents: whether the tool is compared with itself only, on equivalent models.
+        load: files with rules that make equivalents too, and with what they need.
     """
     try:
         # The generator asks onnxruntime for its kernels. The import takes a second.
         from ..testing.onnx_tools.campaign import REDUCING, Campaign  # noqa: PLC0415
+        from ..testing.onnx_tools.equivalents import own_rules  # noqa: PLC0415
         from ..testing.onnx_tools.finding import Finding  # noqa: PLC0415
         from ..testing.onnx_tools.judge import KINDS, NOT_JUDGED  # noqa: PLC0415
         from ..testing.onnx_tools.known import tool_of  # noqa: PLC0415
@@ -49,7 +54,13 @@ def fuzz_tool(
     check_folder(output)
     limits = Limits() if tool_seconds is None else Limits(seconds=tool_seconds)
     reducing = REDUCING if reduce_seconds is None else reduce_seconds
-    campaign = Campaign(tool_of(spec, python), limits, python, operators or None, reducing)
+    tool = tool_of(spec, python)
+    rules = own_rules() if equivalents else None
+    if rules is not None and load:
+        from ..proving.equivalent_rules import rules_for_equivalents  # noqa: PLC0415
+
+        rules = rules_for_equivalents(load) + rules
+    campaign = Campaign(tool, limits, python, operators or None, reducing, rules)
     number = Random().randrange(1 << 32) if seed is None else seed
     terminal = console()
     version = f" {campaign.version}" if campaign.version else ""
@@ -70,6 +81,7 @@ def fuzz_tool(
     for title, counts, meanings in (
         ("models that show nothing", report.not_judged, NOT_JUDGED),
         ("models on which the tool fails", report.kinds, KINDS),
+        ("pairs of equivalent models", report.pairs, {}),
     ):
         if counts:
             terminal.print(_table(title, counts, meanings))
@@ -92,8 +104,10 @@ def replay_finding(folder: Path, python: str | None) -> None:
 def _table(title: str, counts: Counter[str], meanings: Mapping[str, str]) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("")
-    table.add_column("models", justify="right")
-    table.add_column("meaning")
+    table.add_column("count", justify="right")
+    if meanings:
+        table.add_column("meaning")
     for name, count in counts.most_common():
-        table.add_row(name, f"{count:,}", meanings.get(name, ""))
+        told = [meanings.get(name, "")] if meanings else []
+        table.add_row(name, f"{count:,}", *told)
     return table

@@ -20,7 +20,8 @@ from ...passes.rules.own import FOLDER, own_rules
 from ..driver.shown_text import shown
 from ..proving.kept import file_beside, keep, own_file
 from ..proving.programs import validate
-from ..proving.proof import SECONDS, prove_rule
+from ..proving.proof import SECONDS
+from ..proving.rules import prove
 from ..proving.solver import z3
 from ..proving.verdicts import Verdict, counted
 from ..testing.rules import rules_of
@@ -84,7 +85,7 @@ def prove_command(
         z3()
         found: list[tuple[str, Verdict]] = []
         for each in _files(file, load or [], rule or []):
-            verdicts = [prove_rule(bound, each.rules, seconds) for bound in each.rules.bound]
+            verdicts = [prove(bound, each.rules, seconds) for bound in each.rules.bound]
             found += [(each.name, verdict) for verdict in verdicts]
             if kept:
                 keep(each.kept, verdicts, each.rules.bound, each.rules.vocabulary)

@@ -2,8 +2,8 @@
 
 The verdicts on the rules of `canonicalize.rw` are in `canonicalize.proofs.json`. The digest of a
 verdict covers the rule, the classes of the operations that it names, the guards and functions that
-it calls, the meanings of scalar functions, and the code that proves. Documentation and comments do
-not count.
+it calls, the meanings of scalar functions, and the code that proves. That of a rule about ONNX also
+covers the importers of its operators. Documentation and comments do not count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from inspect import getsource, getsourcefile, unwrap
@@ -25,19 +25,24 @@ from typing import Any, cast
 from xdsl.ir import Operation
 
 from ...dialects import scalar_meanings, slopes
+from ...dialects.onnx import Operator
 from ...ir.rules.bound_rule import BoundRule
 from ...ir.rules.library import FUNCTIONS
 from ...ir.rules.vocabulary import Vocabulary
 from ...ir.support.errors import InputError
 from ...ir.support.whole_file import whole_file
 from ...passes.rules.own import FOLDER, own_rules
+from ..importers.onnx.reader import OPERATORS
+from ..testing.rules.rule_check import is_about_onnx
 from .verdicts import Verdict
 
 SUFFIX = ".proofs.json"
 PACKAGE = "abele."
 PROVING = "abele.tools.proving"
-NO_PROOF = ("kept.py", "plugin.py", "programs.py")
-"""The files of the folder of proofs that no verdict on a rule rests on."""
+OF_ONNX = ("onnx_rules.py", "programs.py")
+"""The files of the folder of proofs that only verdicts on rules about ONNX rest on."""
+NO_PROOF = ("equivalent_rules.py", "kept.py", "plugin.py", "rules.py", *OF_ONNX)
+"""The files that no verdict on a rule about nn rests on."""
 NAMED = re.compile(r"\b(\w+\.\w+)\b")
 CALLED = re.compile(r"\b(\w+)\(")
 
@@ -140,6 +145,9 @@ def digest_of(rule: BoundRule, vocabulary: Vocabulary) -> str:
     made = sha256(f"{_engine()} {rule.text}".encode())
     for part in sorted(_parts(rule, vocabulary)):
         made.update(part.encode())
+    if is_about_onnx(rule):
+        for part in _importers(rule, vocabulary):
+            made.update(part.encode())
     return made.hexdigest()[:16]
 
 
@@ -151,6 +159,28 @@ def _engine() -> str:
     sources = [path.read_text(encoding="utf-8") for path in sorted(paths)]
     sources += [getsource(module) for module in (scalar_meanings, slopes)]
     return sha256("\n".join(map(code_of, sources)).encode()).hexdigest()
+
+
+def _importers(rule: BoundRule, vocabulary: Vocabulary) -> Iterator[str]:
+    """The code by which a rule about ONNX is proved, and that reads the operators it names."""
+    folder = Path(str(files(PROVING)))
+    yield from (code_of((folder / name).read_text(encoding="utf-8")) for name in OF_ONNX)
+    named = {vocabulary.ops[name] for name in NAMED.findall(rule.text) if name in vocabulary.ops}
+    operators = {cls.DEFINITION.op_type for cls in named if issubclass(cls, Operator)}
+    known = [OPERATORS[name] for name in sorted(operators & OPERATORS.keys())]
+    for module in sorted({_function(each).__module__ for each in known}):
+        yield _code_of_module(module)
+
+
+def _function(importer: Any) -> Any:
+    while isinstance(importer, partial):
+        importer = importer.func
+    return importer
+
+
+@cache
+def _code_of_module(name: str) -> str:
+    return code_of(getsource(sys.modules[name]))
 
 
 def _parts(rule: BoundRule, vocabulary: Vocabulary) -> Iterator[str]:

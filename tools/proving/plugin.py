@@ -82,12 +82,12 @@ class ProofItem(pytest.Item):
 
     def runtest(self) -> None:
         """Prove the rule."""
-        from .proof import prove_rule  # noqa: PLC0415
+        from .rules import prove  # noqa: PLC0415
 
         file = self.getparent(RulesFile)
         assert file is not None
         assert self.parent is not None
-        verdict = prove_rule(self.rule, file.loaded[0])
+        verdict = prove(self.rule, file.loaded[0])
         self.config.stash.setdefault(VERDICTS, {})[self.parent.nodeid] = verdict
         self.add_report_section("call", "verdict", verdict.text)
         if verdict.kind == "refuted":

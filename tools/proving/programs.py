@@ -57,7 +57,7 @@ class Validation:
     """Whether two programs compute the same.
 
     Attributes:
-        equality: what is equal, in words, if it is proved.
+        outcome: what is equal, if it is proved.
         reason: why it is not decided, or what differs.
         elements: how many elements of results were compared.
         tested: on how many inputs the programs agreed, if it is not decided.
@@ -66,12 +66,17 @@ class Validation:
     """
 
     kind: Kind
-    equality: str = ""
+    outcome: Outcome = field(default_factory=Outcome)
     reason: str = ""
     elements: int = 0
     tested: int = 0
     example: Mapping[str, Array] = field(default_factory=dict[str, Array])
     seconds: float = 0.0
+
+    @property
+    def equality(self) -> str:
+        """What is equal, in words; "" if it is not proved."""
+        return self.outcome.text if self.kind == "proved" else ""
 
     @property
     def passed(self) -> bool:
@@ -85,8 +90,12 @@ class Validation:
             return f"proved for all values: {self.equality} ({self.elements} elements)"
         if self.kind == "not decided":
             return f"not decided: {self.reason}; the results agree on {self.tested} inputs"
-        shown = [f"  {name} = {_shown(values)}" for name, values in self.example.items()]
-        return "\n".join([f"different: {self.reason}", "where", *shown])
+        return "\n".join([f"different: {self.reason}", "where", *self.shown])
+
+    @property
+    def shown(self) -> list[str]:
+        """The inputs of the example as lines of text."""
+        return [f"  {name} = {_shown(values)}" for name, values in self.example.items()]
 
 
 def _shown(values: Array) -> str:
@@ -185,7 +194,7 @@ class _Pair:
             if not outcome.proved:
                 return self._not_decided("elements differ, but a run of both programs does not")
         if outcome.proved:
-            return Validation("proved", equality=outcome.text, elements=count)
+            return Validation("proved", outcome, elements=count)
         return self._not_decided(outcome.reason)
 
     def _outcome(self) -> tuple[Outcome, int]:

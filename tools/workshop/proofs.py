@@ -22,7 +22,8 @@ from ...ir.rules import RuleSet, RulesPass
 from ...ir.rules.bound_rule import BoundRule
 from ...ir.support.errors import InputError
 from ...passes.pipelines import PASSES
-from ..proving.proof import SECONDS, prove_rule
+from ..proving.proof import SECONDS
+from ..proving.rules import prove
 from ..proving.verdicts import Verdict, counted
 from ..testing.mutation.compare import Budget
 from ..testing.mutation.mutant import Mutant
@@ -37,7 +38,7 @@ EXAMPLES = 20
 
 def proved(rules: Iterable[BoundRule], of: RuleSet, seconds: float) -> list[Verdict]:
     """The verdicts on some rules of a set."""
-    return [prove_rule(rule, of, seconds) for rule in rules]
+    return [prove(rule, of, seconds) for rule in rules]
 
 
 def verdict_on(mutant: Mutant, seconds: float) -> Verdict | InputError:
@@ -51,7 +52,7 @@ def verdict_on(mutant: Mutant, seconds: float) -> Verdict | InputError:
     assert named is not None
     rules = wrong.rule_set()
     (rule,) = (each for each in rules.bound if each.name == named[1])
-    return prove_rule(rule, rules, seconds)
+    return prove(rule, rules, seconds)
 
 
 def _table(title: str, names: Sequence[str]) -> Table:

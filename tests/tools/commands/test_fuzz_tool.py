@@ -37,6 +37,15 @@ def test_a_finding_is_printed_saved_and_replayed(here: Path):
     assert (code, text.strip()) == (0, "nothing is wrong any more")
 
 
+def test_a_tool_is_compared_with_itself(here: Path):
+    right = "rule own: onnx.Relu(x: f32[_]) => onnx.Max(x, onnx.Constant() {value = 0.0})\n"
+    (here / "my.rw").write_text(right)
+    words = ("--tool", "mistakes:run_rightly", "--equivalents", "--load", "my.rw")
+    code, text = fuzz(*words, "--examples", "4", *OPERATORS, "-o", "out")
+    assert code == 0, text
+    assert "pairs of equivalent models" in text
+
+
 def test_a_right_tool_exits_with_0(here: Path):
     code, text = fuzz("--tool", "mistakes:keep", "--examples", "4", *OPERATORS, "-o", "out")
     assert code == 0, text
@@ -57,11 +66,18 @@ def test_a_tool_that_fails_on_every_model_is_given_up(here: Path):
         (("--tool", "mistakes:nothing"), "cannot be started"),
         (("canonicalize", "--tool", "onnxruntime"), "tests no pass"),
         (("--tool-seconds", "3"), "need --tool"),
+        (("--equivalents",), "need --tool"),
+        (("--tool", "mistakes:keep", "--load", "my.rw"), "needs --equivalents, which takes rules"),
+        (
+            ("--tool", "mistakes:keep", "--equivalents", "--load", "my.rw"),
+            "rule nn is about nn.neg",
+        ),
         (("--tool", "mistakes:keep", "--tool-python", "no-python"), "no such command"),
         (("--tool", "mistakes:keep", "--operator", "Nonsense"), "no models are made of it"),
     ],
 )
 def test_bad_arguments_get_one_message(here: Path, words: tuple[str, ...], message: str):
+    (here / "my.rw").write_text("rule nn: nn.neg(nn.neg(x)) => x\n")
     code, text = fuzz(*words, "--examples", "1") if "--tool" in words else fuzz(*words)
     assert code == 2, text
     assert message in " ".join(text.split())

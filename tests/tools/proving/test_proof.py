@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from xdsl.ir import SSAValue
@@ -14,7 +13,6 @@ from abele.ir.rules.library import FUNCTIONS
 from abele.passes.rules.own import own_rules, own_vocabulary
 from abele.tools.proving.proof import prove_rule
 from abele.tools.proving.verdicts import Verdict
-from abele.tools.testing.rules import rules_of
 
 SECONDS = 3.0
 """Enough for a part of the grid, which is why these tests do not count forms."""
@@ -102,19 +100,6 @@ def test_a_rule_of_a_level_below_nn_is_told_apart_at_once():
     found = own("tile_to_exchange", "variable")
     assert found.text == "not of nn (tile.variable is no operation of nn); not tested"
     assert found.seconds < 0.5
-
-
-def test_a_rule_about_onnx_is_tested_and_may_be_refuted(tmp_path: Path):
-    file = tmp_path / "models.rw"
-    file.write_text(
-        "rule right: onnx.Relu(onnx.Relu(_) as r) => r\n"
-        "rule wrong: onnx.Relu(onnx.Neg(x)) => onnx.Neg(onnx.Relu(x))\n"
-    )
-    rules, _ = rules_of(file)
-    right, wrong = (prove_rule(rule, rules, 1.0) for rule in rules.bound)
-    assert right.text.startswith("not of nn (onnx.Relu is no operation of nn); tested on ")
-    assert wrong.kind == "refuted"
-    assert "The inputs:" in wrong.example
 
 
 def test_no_more_than_the_given_time_is_used():

@@ -11,6 +11,7 @@ from ....ir.rules import RuleSet, Vocabulary, bind_python_rules, library, rules_
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
 from ....passes.rules import nn_library as nn_library  # registers functions for rules
+from ....passes.rules import onnx_library as onnx_library
 from ..context import new_context
 from .checks import PASS_NAME, check_pass
 from .extension import Extension

@@ -11,6 +11,7 @@ from time import monotonic
 
 from onnx import parser
 
+from ....ir.rules import RuleSet
 from ....ir.support.errors import InputError
 from ....ir.support.garbage import heap_frozen
 from ..generators.sketch import random_sketch
@@ -20,6 +21,7 @@ from ..onnx_graphs.contributed import CONTRIBUTED
 from ..onnx_graphs.graph import ModelCase, every_node
 from ..onnx_graphs.shrink import smallest
 from ..onnx_graphs.simpler import simplest
+from ..rules.onnx_models import Models
 from ..search.report import Report
 from .culprit import culprit
 from .finding import Finding
@@ -34,6 +36,9 @@ FEW_OPERATORS = 0.6
 """How often a model has only a few operators, so that some of them follow each other."""
 COMPARED_WITH_EQUIVALENTS = 0.25
 """How often a tool that runs models is compared with itself on equivalent models."""
+SAMPLED, ABOUT_A_RULE = 0.25, 0.35
+"""How often a model contains the left side of a rule, and how often it has a rule's operators, if
+rules make the equivalents."""
 REDUCING = 60.0
 """Seconds for reducing a failing model."""
 CRASHES_IN_A_ROW = 20
@@ -44,6 +49,8 @@ SMALL = parser.parse_model(
     '<ir_version: 8, opset_import: ["": 17]> g (float[1] x) => (float[1] y) { y = Relu (x) }'
 )
 """A model for which a tool is asked for its parts."""
+SMALL_SIZES = (1, 2, 3, 4, 5, 7, 8, 9)
+"""Sizes of axes of models that contain the left side of a rule."""
 ALIKE = 3
 """Failures of one kind, with one message and one culprit, that are reduced."""
 
@@ -56,18 +63,23 @@ class ToolReport(Report):
         not_judged: number of models that show nothing, by reason.
         reasons: the same with messages.
         kinds: number of failing models by kind of failure, each time that it was met.
+        pairs: number of comparisons of equivalent models, by rewrite or rule, with those of
+            reduction.
     """
 
     not_judged: Counter[str] = field(default_factory=Counter[str])
     reasons: Counter[str] = field(default_factory=Counter[str])
     kinds: Counter[str] = field(default_factory=Counter[str])
+    pairs: Counter[str] = field(default_factory=Counter[str])
 
     def __str__(self) -> str:
         others = ", ".join(f"{n} {why}" for why, n in self.not_judged.most_common())
         failed = ", ".join(f"{n} {kind}" for kind, n in self.kinds.most_common())
+        pairs = self.pairs.total()
+        compared = f" {pairs} pairs of equivalent models compared;" if pairs else ""
         return (
             f"{self.examples} models judged in {self.seconds:.1f} s, {self.changed} of them "
-            f"changed; not judged: {others or 'none'}; failures: {failed or 'none'}"
+            f"changed;{compared} not judged: {others or 'none'}; failures: {failed or 'none'}"
         )
 
 
@@ -81,6 +93,8 @@ class Campaign:
         python: the interpreter of the tool; abele's own if None.
         operators: the operators of the models; all that the reader supports if None.
         reduce_seconds: seconds for reducing each finding.
+        rules: rules that make equivalent models. If there are some, each model is compared with
+            equivalents, and with no reference.
         parts: the names of the tool's parts; None until it is asked.
         met: how often each way of failing was met, with the part of the tool that is to blame.
     """
@@ -90,6 +104,7 @@ class Campaign:
     python: str | None = None
     operators: Collection[str] | None = None
     reduce_seconds: float = REDUCING
+    rules: RuleSet | None = None
     report: ToolReport = field(default_factory=ToolReport)
     met: Counter[tuple[str, ...]] = field(default_factory=Counter[tuple[str, ...]])
     parts: Sequence[str] | None = None
@@ -162,8 +177,24 @@ class Campaign:
             names = list(dict.fromkeys([*near, *more]))
         alone = bool(self.tool.part)
         without = [each for each in every if each != chosen] if alone else []
-        judge = Judge(self.tool, self.process, self.made, without)
-        return judge, build_graph(sketch, names)
+        judge = self.judge(without)
+        return judge, self._about_a_rule(random) or build_graph(sketch, names)
+
+    def judge(self, without: Sequence[str] = ()) -> Judge:
+        """The judge of the tool without some of its parts."""
+        alone = self.rules is not None
+        made = Judge(self.tool, self.process, self.made, without, self.rules, alone)
+        made.pairs = self.report.pairs
+        return made
+
+    def _about_a_rule(self, random: Random) -> ModelCase | None:
+        """A model in which a rule may match; None for one that is about no rule."""
+        way = random.random()
+        if self.rules is None or way > SAMPLED + ABOUT_A_RULE:
+            return None
+        rule = random.choice(self.rules.bound)
+        models = Models(rule, self.rules.vocabulary, random.randrange(1 << 32), SMALL_SIZES)
+        return next(models.sampled() if way < SAMPLED else models.drawn(), None)
 
     def _parts(self) -> Sequence[str]:
         """The names of the tool's parts. Raises InputError if it has not the part that is asked."""
@@ -194,7 +225,8 @@ class Campaign:
 
     def _judged(self, judge: Judge, graph: ModelCase, random: Random) -> Found | None:
         report = self.report
-        compared = self.made == "run" and random.random() < COMPARED_WITH_EQUIVALENTS
+        chance = self.made == "run" and random.random() < COMPARED_WITH_EQUIVALENTS
+        compared = judge.alone or chance
         try:
             found = judge.found(graph, equivalent=random if compared else None)
         except NotCompared as reason:

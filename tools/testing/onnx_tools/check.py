@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -15,8 +16,9 @@ from ....ir.support.errors import InputError
 from ..onnx_graphs.checks import NotCompared
 from ..search.failures import ToolFailed, Untested
 from .campaign import REDUCING, Campaign, ToolReport
-from .finding import Finding, load
-from .judge import NOT_JUDGED, Judge
+from .equivalents import own_rules
+from .finding import Finding, equivalent_in, load
+from .judge import NOT_JUDGED
 from .known import Tool, tool_of
 from .worker import Limits
 
@@ -45,6 +47,7 @@ def check_tool(
     limits: Limits | None = None,
     python: str | None = None,
     reduce_seconds: float | None = None,
+    equivalents: bool = False,
     expect_changes: bool = True,
     report: ToolReport | None = None,
     replay: Path | None = None,
@@ -65,6 +68,8 @@ def check_tool(
         limits: what the tool may use.
         python: the interpreter of the tool; abele's own if None.
         reduce_seconds: seconds for reducing a failing model.
+        equivalents: compare the tool with itself only, on models that proved rules make of each
+            other, and with no reference.
         expect_changes: whether a transform that changes no model is an error.
         report: is filled.
         replay: test only the model of this saved finding.
@@ -83,6 +88,7 @@ def check_tool(
         python,
         operators,
         REDUCING if reduce_seconds is None else reduce_seconds,
+        own_rules() if equivalents else None,
         report if report is not None else ToolReport(),
     )
     try:
@@ -111,9 +117,10 @@ def _again(campaign: Campaign, folder: Path) -> Iterator[Finding]:
     graph, about = load(folder)
     without = about.get("without")
     names = [str(each) for each in cast("list[Any]", without or [])]
-    judge = Judge(campaign.tool, campaign.process, campaign.made, names)
+    other = equivalent_in(folder, about)
+    judge = replace(campaign.judge(names), alone=other is not None)
     try:
-        found = judge.found(graph, equivalent=Random(0) if about.get("rewrite") else None)
+        found = judge.found(graph, equivalent=other)
     except NotCompared as reason:
         raise InputError(f"{folder}: {NOT_JUDGED.get(reason.why, reason.why)}: {reason}") from None
     if found is not None:

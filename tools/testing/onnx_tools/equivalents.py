@@ -1,20 +1,29 @@
 """Equivalent models: the same function of the same inputs, written in another way.
 
 Two runs of one tool, on a model and on an equivalent one, must agree. So the tool is its own
-reference. Each rewrite is exact: it changes no bit of a result, NaN and -0 included, in every
-order of evaluation that the standard allows.
+reference. The rewrites of this file are exact: they change no bit of a result, NaN and -0 included,
+in every order of evaluation that the standard allows. Rules make other equivalents: those of
+equivalents.rw, which are proved, and those of the user that are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from random import Random
 
 import onnx
 from onnx import helper, numpy_helper
 
+from ....ir.rules import RuleSet, Vocabulary
+from ....ir.rules.rule_set import read_rule_set
+from ....passes.rules import nn_library as nn_library  # registers functions for rules
+from ....passes.rules import onnx_library as onnx_library
+from ...driver.context import new_context
 from ..onnx_graphs.graph import WEIGHTS_ARE_NO_INPUTS, ModelCase, copy_of, every_node
+from ..rules.onnx_rewriting import InvalidResult, matching, rewritten
 
 Rewrite = Callable[[ModelCase, Random], ModelCase | None]
 """An equivalent of a model; None if the rewrite does not apply to it."""
@@ -23,16 +32,80 @@ COMMUTATIVE = ("Add", "Mul", "And", "Or", "Xor", "Equal")
 """Operators of two operands whose order changes no bit of the result. (Of two NaN, either may
 become the result, and which is not told.)"""
 
+OWN_RULES = Path(__file__).with_name("equivalents.rw")
+RULE = "rule "
+"""How the name of an equivalent that a rule made begins."""
+MOST_RULES = 3
+"""So many of the rules that match a model make an equivalent of it."""
 
-def equivalents(graph: ModelCase, random: Random) -> Iterator[tuple[str, ModelCase]]:
-    """Equivalents of a model by the rewrites that apply to it, each with the name of its rewrite.
+
+@dataclass(frozen=True)
+class Equivalent:
+    """A model that must give the results of another one.
+
+    Attributes:
+        name: of the rewrite or rule that made it.
+    """
+
+    name: str
+    case: ModelCase
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every correct run of it has the bits of a correct run of the other model."""
+        return self.name in REWRITES
+
+
+@cache
+def own_rules() -> RuleSet:
+    """The rules of equivalents.rw. A test looks whether they are proved; loading does not."""
+    return read_rule_set(OWN_RULES, Vocabulary(new_context()))
+
+
+def equivalents(
+    graph: ModelCase, random: Random, rules: RuleSet | None = None, only: str = ""
+) -> Iterator[Equivalent]:
+    """Equivalents of a model by the rewrites and rules that apply to it.
 
     The inputs of some have other values: what was a weight may become an input, and the reverse.
+    Raises InputError if a rule fails.
+
+    Args:
+        only: the name of the only rewrite or rule; all rewrites and some rules if "".
     """
     for name, rewrite in REWRITES.items():
-        found = rewrite(graph, random)
+        found = rewrite(graph, random) if only in ("", name) else None
         if found is not None:
-            yield name, replace(found, sketch=None)
+            yield Equivalent(name, replace(found, sketch=None))
+    if rules is not None and (not only or only.startswith(RULE)):
+        yield from _by_rules(graph, random, rules, only)
+
+
+def _by_rules(graph: ModelCase, random: Random, rules: RuleSet, only: str) -> Iterator[Equivalent]:
+    plain = _plain(graph)
+    counts = matching(plain, rules)
+    fitting = [each for each in rules.bound if counts.get(each.name)]
+    if only:
+        chosen = [each for each in fitting if RULE + each.name == only]
+    else:
+        chosen = random.sample(fitting, min(len(fitting), MOST_RULES))
+    for rule in chosen:
+        for numbers in _some_places(counts[rule.name], random, each_alone=bool(only)):
+            try:
+                case = rewritten(plain, rule, rules.vocabulary, numbers)
+            except InvalidResult:
+                continue
+            yield Equivalent(RULE + rule.name, case)
+
+
+def _some_places(count: int, random: Random, *, each_alone: bool) -> Iterator[Collection[int]]:
+    """Some of the places at which a rule matches; or all together, and then each alone."""
+    if each_alone:
+        yield range(count)
+        if count > 1:
+            yield from ([number] for number in range(count))
+        return
+    yield [i for i in range(count) if random.random() < 0.5] or [random.randrange(count)]
 
 
 def _plain(graph: ModelCase) -> ModelCase:

@@ -20,10 +20,11 @@ from ....ir.support.whole_folder import free_folder, whole_folder
 from ...driver.arrays import Array
 from ..onnx_graphs.checks import NotCompared
 from ..onnx_graphs.graph import ModelCase
+from ..onnx_graphs.opinions import evaluated
 from ..oracle.oracles import TWO_ERRORS, Outcome
+from .equivalents import Equivalent
 from .judge import KINDS, Found
 from .known import Tool
-from .opinions import evaluated
 from .script import script_of
 
 KIND = "a finding that abele saved"
@@ -155,13 +156,27 @@ def load(folder: Path) -> tuple[ModelCase, Mapping[str, object]]:
     """The model of a saved finding, and what is written about it. Raises InputError."""
     try:
         about = cast("dict[str, object]", json.loads((folder / ABOUT).read_text("utf-8")))
-        proto = onnx.load(folder / MODEL)
-        inputs: dict[str, Array] = {}
-        files = (folder / DATA).glob("input_*.pb")
-        for each in sorted(files, key=lambda file: int(file.stem.rpartition("_")[2])):
-            tensor = onnx.TensorProto.FromString(each.read_bytes())
-            inputs[tensor.name] = numpy_helper.to_array(tensor)
+        return _case(folder / MODEL, folder / DATA), about
     # protobuf's errors have no common base class but Exception.
     except Exception as error:
         raise InputError(f"{folder}: is no finding that can be read: {error}") from None
-    return ModelCase(proto, inputs), about
+
+
+def equivalent_in(folder: Path, about: Mapping[str, object]) -> Equivalent | None:
+    """The equivalent model of a saved finding; None if it has none. Raises InputError."""
+    name = str(about.get("rewrite") or "")
+    if not name:
+        return None
+    try:
+        return Equivalent(name, _case(folder / EQUIVALENT, folder / OTHER_DATA))
+    except Exception as error:
+        raise InputError(f"{folder}: its equivalent model cannot be read: {error}") from None
+
+
+def _case(model: Path, data: Path) -> ModelCase:
+    """A model and its inputs, from files."""
+    inputs: dict[str, Array] = {}
+    for each in sorted(data.glob("input_*.pb"), key=lambda at: int(at.stem.rpartition("_")[2])):
+        tensor = onnx.TensorProto.FromString(each.read_bytes())
+        inputs[tensor.name] = numpy_helper.to_array(tensor)
+    return ModelCase(onnx.load(model), inputs)

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import onnx
 
+from ....ir.rules import RuleSet
 from ...driver.arrays import Array
 from ..limits import TooLong, at_most
 from ..onnx_graphs.checks import NotCompared, check_valid
 from ..onnx_graphs.graph import ModelCase
-from ..onnx_graphs.runtimes import RefusedByRuntime, by_onnxruntime
-from ..oracle.oracles import with_both_errors
-from .equivalents import equivalents
-from .known import Tool
-from .opinions import (
+from ..onnx_graphs.opinions import (
     Expected,
     Judged,
-    evaluated,
+    computed,
+    difference_of_models,
     expected,
+    firm_difference,
     judged,
-    only,
-    open_outputs,
     reference_of,
     scale_of,
     with_true_shapes,
 )
+from ..onnx_graphs.runtimes import RefusedByRuntime, by_onnxruntime
+from ..oracle.oracles import Outcome, with_both_errors
+from .equivalents import Equivalent, equivalents
+from .known import Tool
 from .process import Answer, ToolProcess
 
 KINDS = {
@@ -56,11 +58,13 @@ NOT_JUDGED = {
     "open": "the standard leaves the result open",
     "inexact": "the result is less exact than a correct rounding, but near",
     "disputed": "onnx's own evaluator does not say that the tool is wrong",
+    "contradicted": "abele's own results of the equivalent model differ, such as in an overflow",
 }
 """Reasons for which a model shows nothing about a tool, in words."""
 
 _RENAMED = {"invalid": "invalid model", "refused": "refused model"}
 
+CONTRADICTED = "contradicted"
 LIMIT = 60.0
 """Processor seconds for the judgement of one model, without the tool's own."""
 
@@ -104,24 +108,34 @@ class Judge:
         process: runs the tool.
         made: "transform" or "run".
         without: the parts of the tool that are left out.
+        rules: rules that make equivalent models, besides the rewrites of equivalents.py.
+        alone: whether the tool is compared with itself only, and with no reference.
         changed: whether the tool changed the last model.
+        pairs: how often the tool was compared with itself, by rewrite or rule.
     """
 
     tool: Tool
     process: ToolProcess
     made: str
     without: Sequence[str] = ()
+    rules: RuleSet | None = None
+    alone: bool = False
     changed: bool = False
+    pairs: Counter[str] = field(default_factory=Counter[str])
 
-    def found(self, graph: ModelCase, *, equivalent: Random | None = None) -> Found | None:
+    def found(
+        self, graph: ModelCase, *, equivalent: Random | Equivalent | None = None, only: str = ""
+    ) -> Found | None:
         """The failure of the tool on a model; None if it does right. Raises NotCompared.
 
         Args:
-            equivalent: also compare with equivalent models, with these random choices.
+            equivalent: also compare with equivalent models, with these random choices, or with this
+                one.
+            only: the name of the only rewrite or rule to make equivalents by.
         """
         try:
             with at_most(LIMIT):
-                return self._found(graph, equivalent)
+                return self._found(graph, equivalent, only)
         except TooLong:
             raise NotCompared("undecided", "judging the model takes too long") from None
 
@@ -135,25 +149,28 @@ class Judge:
     def failing(self, graph: ModelCase, like: Found) -> Found | None:
         """The failure of the tool on a model if it is like another one. Raises NotCompared."""
         try:
-            again = self.found(graph, equivalent=Random(0) if like.rewrite else None)
+            random = Random(0) if like.rewrite else None
+            again = self.found(graph, equivalent=random, only=like.rewrite)
         except NotCompared:
             return None
         return again if again is not None and again.way == like.way else None
 
-    def _found(self, graph: ModelCase, equivalent: Random | None) -> Found | None:
+    def _found(
+        self, graph: ModelCase, equivalent: Random | Equivalent | None, only: str
+    ) -> Found | None:
         try:
             right = expected(graph)
         except NotCompared as reason:
             raise NotCompared(_RENAMED.get(reason.why, reason.why), str(reason)) from None
         answer = self.applied(right.graph)
         failure = self._of_process(answer)
-        if failure is not None:
-            return failure
-        if self.made == "transform":
-            return self._of_transformed(right, answer)
-        failure = self._of_results(right, answer.outputs)
+        if failure is None and self.made == "transform":
+            failure = self._of_form(right, answer)
+        if failure is None and not self.alone:
+            judge = self._of_transformed if self.made == "transform" else self._of_results
+            failure = judge(right, answer)
         if failure is None and equivalent is not None:
-            return self._of_equivalents(right, answer.outputs, equivalent)
+            return self._of_equivalents(right, answer, equivalent, only)
         return failure
 
     def applied(self, graph: ModelCase) -> Answer:
@@ -173,7 +190,8 @@ class Judge:
 
     # onnx -> tool -> onnx
 
-    def _of_transformed(self, right: Expected, answer: Answer) -> Found | None:
+    def _of_form(self, right: Expected, answer: Answer) -> Found | None:
+        """The failure of a transformed model that is not valid, or has other inputs or outputs."""
         after = answer.model
         assert after is not None
         self.changed = after.graph != right.graph.proto.graph
@@ -184,105 +202,135 @@ class Judge:
             onnx.checker.check_model(after, full_check=True)
         except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
             return Found("invalid", f"onnx's checker refuses the result: {error}", after)
-        held = {each.name for each in after.graph.initializer}
-        kept = {v.name for v in after.graph.input}
-        inputs = {n: a for n, a in right.graph.inputs.items() if n in kept or n not in held}
-        other = replace(right.graph, proto=after, inputs=inputs, sketch=None)
+        return None
+
+    def _of_transformed(self, right: Expected, answer: Answer) -> Found | None:
+        other = _transformed(right.graph, answer)
         try:
-            theirs = by_onnxruntime(after, inputs)
-            made = evaluated(with_true_shapes(other, theirs))
+            theirs = by_onnxruntime(other.proto, other.inputs)
         except RefusedByRuntime as error:
             if reference_of(other) is None:
-                return Found("invalid", f"no runtime runs the result: {error}", after)
+                return Found("invalid", f"no runtime runs the result: {error}", answer.model)
             raise NotCompared("disputed", str(error)) from None
-        both = with_both_errors(right.outcome, made)
-        scale = scale_of(right.graph)
-        differs = judged(both, made.outputs, scale)
-        differs = self._not_open(right, both, made.outputs, differs, scale)
-        if not differs.kind:
+        differs, made = difference_of_models(right, with_true_shapes(other, theirs))
+        if not _is_wrong(differs):
             return None
-        self._confirm(right, reference_of(other), differs, scale)
-        return Found(differs.kind, differs.text, after, results=made.outputs)
+        self._confirm(right, reference_of(other), differs)
+        return Found(differs.kind, differs.text, answer.model, results=made.outputs)
 
     # onnx -> run
 
-    def _of_results(self, right: Expected, outputs: Mapping[str, Array]) -> Found | None:
-        scale = scale_of(right.graph)
-        differs = judged(right.outcome, outputs, scale)
-        differs = self._not_open(right, right.outcome, outputs, differs, scale)
-        if not differs.kind:
+    def _of_results(self, right: Expected, answer: Answer) -> Found | None:
+        differs = firm_difference([right.graph], right.outcome, answer.outputs)
+        if not _is_wrong(differs):
             return None
-        reference = reference_of(right.graph)
-        agreed = None if reference is None else judged(right.outcome, reference, scale).kind
-        if agreed is None or agreed not in ("", "inexact"):
+        if not _agree(right, right.reference):
             raise NotCompared("disputed", differs.text)
-        return Found(differs.kind, differs.text, results=outputs)
+        return Found(differs.kind, differs.text, results=answer.outputs)
 
-    def _not_open(
-        self,
-        right: Expected,
-        outcome: object,
-        outputs: Mapping[str, Array],
-        differs: Judged,
-        scale: float,
-    ) -> Judged:
-        """The difference in outputs that are not open. Raises NotCompared if only others differ."""
-        if not differs.kind:
-            return differs
-        free = open_outputs(right.graph)
-        if free:
-            firm = {v.name for v in right.graph.proto.graph.output} - free.keys()
-            why = free.get(differs.output, "")
-            differs = judged(only(outcome, firm), outputs, scale)  # pyright: ignore
-            if not differs.kind:
-                raise NotCompared("open", why or "an output that does not matter")
-        if differs.kind == "inexact":
-            raise NotCompared("inexact", differs.text)
-        return differs
-
-    def _confirm(
-        self, right: Expected, after: Mapping[str, Array] | None, differs: Judged, scale: float
-    ) -> None:
+    def _confirm(self, right: Expected, after: Mapping[str, Array] | None, differs: Judged) -> None:
         """Raise NotCompared unless onnx's evaluator agrees about both models."""
-        before = right.reference
-        agrees = before is not None and judged(right.outcome, before, scale).kind in ("", "inexact")
-        if not agrees or after is None:
+        if after is None or not _agree(right, right.reference):
             raise NotCompared("disputed", differs.text)
-        if judged(right.outcome, after, scale).kind in ("", "inexact"):
+        if _agree(right, after):
             raise NotCompared("disputed", f"onnx's evaluator finds no difference: {differs.text}")
 
     # Equivalent models
 
     def _of_equivalents(
-        self, right: Expected, outputs: Mapping[str, Array], random: Random
+        self, right: Expected, answer: Answer, chosen: Random | Equivalent, only: str
     ) -> Found | None:
         """The failure in which the tool's results for an equivalent model differ."""
-        for name, other in equivalents(right.graph, random):
-            try:
-                # The checker may refuse a value that it sees only now, such as an index.
-                check_valid(other.proto)
-            except NotCompared:
-                continue
-            again = self.applied(other)
-            if again.kind == "crash" or again.kind == "hang":
-                return Found(again.kind, f"with {name}: {again.text}", rewrite=name, other=other)
-            if again.kind:
-                if self.tool.is_unsupported(again.text):
-                    continue
-                text = f"the model is run, and an equivalent one ({name}) is not: {again.text}"
-                return Found("disagrees", text, rewrite=name, other=other)
-            scale = scale_of(right.graph)
-            base = replace(right.outcome, outputs=dict(outputs))
-            there = {n: a for n, a in again.outputs.items() if n in outputs}
-            differs = judged(base, there, scale)
-            try:
-                differs = self._not_open(right, base, there, differs, scale)
-            except NotCompared:
-                continue
-            if differs.kind:
-                text = f"an equivalent model ({name}) gives another result: {differs.text}"
-                return Found("disagrees", text, rewrite=name, other=other, results=outputs)
+        outputs = self._outputs(right.graph, answer)
+        made = (
+            equivalents(right.graph, chosen, self.rules, only)
+            if isinstance(chosen, Random)
+            else [chosen]
+        )
+        for other in made:
+            found = self._of_equivalent(right, outputs, other)
+            if found is not None:
+                return found
         return None
+
+    def _of_equivalent(
+        self, right: Expected, outputs: Mapping[str, Array], other: Equivalent
+    ) -> Found | None:
+        name, case = other.name, other.case
+        try:
+            # The checker may refuse a value that it sees only now, such as an index.
+            check_valid(case.proto)
+            bounds = _bounds(right, other)
+            again = self.applied(case)
+            problem = self._of_process(again)
+            if problem is not None:
+                text = f"the model is run, and an equivalent one ({name}) is not: {again.text}"
+                if problem.kind == "refused":
+                    return Found("disagrees", text, rewrite=name, other=case)
+                return replace(
+                    problem, text=f"with {name}: {problem.text}", rewrite=name, other=case
+                )
+            results = self._outputs(case, again)
+            there = {n: a for n, a in results.items() if n in outputs}
+            self.pairs[name] += 1
+            base = replace(bounds, outputs=dict(outputs))
+            if not _is_wrong(differs := firm_difference([right.graph, case], base, there)):
+                return None
+        except NotCompared as reason:
+            if reason.why == CONTRADICTED:
+                raise
+            return None
+        text = f"an equivalent model ({name}) gives another result: {differs.text}"
+        return Found("disagrees", text, again.model, name, case, outputs)
+
+    def _outputs(self, graph: ModelCase, answer: Answer) -> Mapping[str, Array]:
+        """The tool's results of a model, or those of the transformed model by a runtime.
+
+        Raises NotCompared if no runtime runs it.
+        """
+        if self.made == "run":
+            return answer.outputs
+        try:
+            return computed(_transformed(graph, answer))
+        except RefusedByRuntime as error:
+            raise NotCompared("disputed", str(error)) from None
+
+
+def _transformed(graph: ModelCase, answer: Answer) -> ModelCase:
+    """The transformed model, with the inputs that it still has."""
+    after = answer.model
+    assert after is not None
+    held = {each.name for each in after.graph.initializer}
+    kept = {v.name for v in after.graph.input}
+    inputs = {n: a for n, a in graph.inputs.items() if n in kept or n not in held}
+    return replace(graph, proto=after, inputs=inputs, sketch=None)
+
+
+def _is_wrong(differs: Judged) -> bool:
+    """Whether a difference is one. Raises NotCompared for a result that is only less exact."""
+    if differs.kind == "inexact":
+        raise NotCompared("inexact", differs.text)
+    return bool(differs.kind)
+
+
+def _agree(right: Expected, found: Mapping[str, Array] | None) -> bool:
+    """Whether results are the expected ones, or nearly so."""
+    if found is None:
+        return False
+    return judged(right.outcome, found, scale_of(right.graph)).kind in ("", "inexact")
+
+
+def _bounds(right: Expected, other: Equivalent) -> Outcome:
+    """The outcome of a model, with bounds for the distance of a run of an equivalent one.
+
+    Raises NotCompared, with CONTRADICTED if the equivalent is none.
+    """
+    if other.is_exact:
+        return right.outcome
+    differs, made = difference_of_models(right, other.case)
+    if differs.kind:
+        raise NotCompared(CONTRADICTED, f"{other.name}: {differs.text}")
+    return with_both_errors(right.outcome, made)
 
 
 def interface_problem(before: onnx.ModelProto, after: onnx.ModelProto) -> str:

@@ -18,40 +18,39 @@ from time import monotonic
 
 import numpy as np
 
-from ....backends.evaluate.host import Run
-from ....dialects.onnx_level import NAME, ONNX_LEVEL
+from ....dialects.onnx_level import NAME
 from ....ir.provenance import place
 from ....ir.rewriting import Source, Watcher, watched
 from ....ir.rules import RuleSet
 from ....ir.rules.bound_rule import BoundRule
 from ....ir.rules.match import match_rule
-from ....ir.support.errors import InputError, one_line
+from ....ir.support.errors import InputError
 from ....ir.support.whole_folder import free_folder
 from ....ir.text import print_module
-from ....ir.upstream import ModuleOp, VerifyException
-from ....ir.verify import verify
+from ....ir.upstream import VerifyException
 from ...driver.arrays import Array
-from ...driver.context import new_context
-from ...importers.onnx_models.reader import module_of
-from ...importers.onnx_models.writer import model_of
 from ..generators.rules.reading import fit, misfit
 from ..limits import TooLong, at_most
-from ..onnx_graphs.checks import NotCompared, check_valid, outcome_of
+from ..onnx_graphs.checks import NotCompared, check_valid
 from ..onnx_graphs.graph import KIND, ModelCase
+from ..onnx_graphs.opinions import Expected, difference_of_models, evaluated, firm_difference
 from ..onnx_graphs.runtimes import RefusedByRuntime, by_onnxruntime, by_reference
 from ..onnx_graphs.shrink import smallest
 from ..onnx_graphs.simpler import simplest
-from ..oracle.oracles import Outcome, difference
+from ..oracle.oracles import with_both_errors
 from ..search.failures import Wrong
 from ..search.run import Refused
 from .failures import NeverFired, RuleWrong
 from .onnx_models import Models
+from .onnx_rewriting import InvalidResult, case_of_module, module_of_case
 from .settings import Property, RuleReport, RuleSettings
 
 TRIES = 6
 """At most this many models are made for each one that can be compared."""
 SEARCHED = 200
 """Drawn models that are searched for a match, if no sample is one."""
+UNREAD = ("unsupported", "faulty")
+"""Why abele has no results of a model, so that only other evaluators compare them."""
 SHRINKING = 20.0
 """CPU seconds for shrinking a failing model, if the settings do not say."""
 
@@ -168,7 +167,7 @@ class OnnxCheck:
     def _matches(self, case: ModelCase) -> bool:
         return any(
             type(op) in self.rule.roots and match_rule(self.rule, op, self.rules.vocabulary)
-            for op in _module(case).walk()
+            for op in module_of_case(case).walk()
         )
 
     # One model
@@ -185,7 +184,7 @@ class OnnxCheck:
             return Wrong("hang", f"the model takes more than {self.settings.limit:g} s ({late})")
 
     def _wrong(self, case: ModelCase) -> Wrong | None:
-        module, vocabulary = _module(case), self.rules.vocabulary
+        module, vocabulary = module_of_case(case), self.rules.vocabulary
         fitting = 0
         for op in tuple(module.walk()):
             if type(op) not in self.rule.roots:
@@ -211,33 +210,33 @@ class OnnxCheck:
             return None
         self.report.changed += 1
         try:
-            verify(module, ONNX_LEVEL)
-            after = replace(case, proto=model_of(module, "model"), sketch=None)
-            check_valid(after.proto)
-        except (VerifyException, InputError, NotCompared) as error:
-            return Wrong("invalid", f"the model after the rule is not valid: {one_line(error)}")
+            after = case_of_module(case, module)
+        except InvalidResult as error:
+            return Wrong("invalid", str(error))
         return self._differs(case, after)
 
     def _differs(self, before: ModelCase, after: ModelCase) -> Wrong | None:
-        expected = _outcome(before)
-        found = _outcome(after)
-        if expected is not None and found is not None:
-            self.report.undecided += not expected.decided
-            differs = difference(expected, Run(found.outputs, {}))
-            if differs is not None:
-                return Wrong("value", f"{differs.value}: {differs.text}")
         theirs, changed, by = _both(before, after)
-        if theirs is None or changed is None:
-            if expected is None or found is None:
-                raise Refused("neither abele nor another evaluator runs the model")
-            return None
-        if expected is None:
+        try:
+            right = Expected(before, evaluated(before))
+            differs, made = difference_of_models(right, after)
+            if differs.kind:
+                return Wrong("value", differs.text)
+            if theirs is None or changed is None:
+                return None
+            both = with_both_errors(right.outcome, made)
+            if firm_difference([before], both, theirs).kind:
+                # The evaluator computes this operator otherwise than abele does.
+                return None
+            differs = firm_difference([before], both, changed)
+        except NotCompared as reason:
+            if reason.why not in UNREAD:
+                self.report.undecided += 1
+                return None
+            if theirs is None or changed is None:
+                raise Refused("neither abele nor another evaluator runs the model") from None
             return self._unbounded(theirs, changed, by)
-        if difference(expected, Run(theirs, {})) is not None:
-            # The evaluator computes this operator otherwise than abele does.
-            return None
-        differs = difference(expected, Run(changed, {}))
-        return None if differs is None else Wrong("value", f"{differs.value}: {differs.text}, {by}")
+        return Wrong("value", f"{differs.text}, {by}") if differs.kind else None
 
     def _unbounded(
         self, theirs: dict[str, Array], changed: dict[str, Array], by: str
@@ -283,7 +282,7 @@ class OnnxCheck:
 
     def _after(self, case: ModelCase) -> str:
         """The module after the rule; "" if the rule fails."""
-        module = _module(case)
+        module = module_of_case(case)
         try:
             RuleSet((self.rule,), self.rules.vocabulary).apply(module)
         except InputError:
@@ -302,21 +301,8 @@ class _Firing(Watcher):
         self.count += source.name == self.name
 
 
-def _module(case: ModelCase) -> ModuleOp:
-    return module_of(case.proto, new_context(), "model")
-
-
 def _operators(case: ModelCase) -> set[str]:
     return {f"{NAME}.{node.op_type}" for node in case.proto.graph.node}
-
-
-def _outcome(case: ModelCase) -> Outcome | None:
-    """The results by abele's reference; None if it cannot import or run the model."""
-    try:
-        found = outcome_of(case)
-    except (InputError, VerifyException, ValueError):
-        return None
-    return found if found.fault is None and not found.dead_fault else None
 
 
 def _both(

@@ -63,18 +63,20 @@ class Models:
 
     Attributes:
         seed: of all random choices.
+        first_sizes: of axes of the first samples; different primes if empty.
     """
 
     rule: BoundRule
     vocabulary: Vocabulary
     seed: int
+    first_sizes: tuple[int, ...] = ()
 
     def sampled(self) -> Iterator[ModelCase]:
         """Models that contain the rule's left side. Ends if none can be made."""
         barren = 0
         for turn in range(1 << 20):
             random = Random(f"{self.seed} {turn} sizes")
-            sizes = () if turn == 0 else tuple(random.choices(SIZES, k=4))
+            sizes = self.first_sizes if turn == 0 else tuple(random.choices(SIZES, k=4))
             sampler = Sampler(self.vocabulary, self.seed + turn, sizes)
             barren += 1
             for sample in sampler.samples(self.rule, ROUND):

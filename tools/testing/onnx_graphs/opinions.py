@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,12 +12,12 @@ from ....backends.evaluate.host import Run
 from ....ir.support.errors import InputError
 from ....ir.upstream import VerifyException
 from ...driver.arrays import Array
-from ..onnx_graphs.checks import NotCompared, check_valid, outcome_of
-from ..onnx_graphs.graph import ModelCase, copy_of, inner_graphs, names_read
-from ..onnx_graphs.runtimes import RefusedByRuntime, by_onnxruntime, by_reference
-from ..onnx_graphs.unrolled import NotWrittenOut, written_out
-from ..oracle.oracles import Difference, Outcome, difference, ratios
+from ..oracle.oracles import Difference, Outcome, difference, ratios, with_both_errors
+from .checks import NotCompared, check_valid, outcome_of
 from .freedom import FREEDOMS, OpenNode, freedom
+from .graph import ModelCase, copy_of, inner_graphs, names_read
+from .runtimes import RefusedByRuntime, by_onnxruntime, by_reference
+from .unrolled import NotWrittenOut, written_out
 
 MOST_WRITTEN_OUT = 8
 """Nodes with inner graphs that are written out, at most, to see what is open inside them."""
@@ -58,17 +58,17 @@ def expected(graph: ModelCase) -> Expected:
     """What is right for a model. Raises NotCompared, with "faulty" for a model that cannot run."""
     check_valid(graph.proto)
     try:
-        computed = _computed(graph)
+        found = computed(graph)
     except RefusedByRuntime as error:
         raise NotCompared("refused", str(error)) from None
-    graph = with_true_shapes(graph, computed)
+    graph = with_true_shapes(graph, found)
     # Where onnx infers a wrong rank, it accepts no right one.
     check_valid(graph.proto)
     outcome = evaluated(graph)
     return Expected(graph, outcome)
 
 
-def with_true_shapes(graph: ModelCase, computed: Mapping[str, Array]) -> ModelCase:
+def with_true_shapes(graph: ModelCase, found: Mapping[str, Array]) -> ModelCase:
     """The model with unknown sizes in the place of declared ones that are not those computed.
 
     onnx infers a wrong shape for some nodes, such as windows with ceil_mode.
@@ -77,7 +77,7 @@ def with_true_shapes(graph: ModelCase, computed: Mapping[str, Array]) -> ModelCa
     for value in proto.graph.value_info:
         value.type.tensor_type.ClearField("shape")
     for output in proto.graph.output:
-        shape, sizes = output.type.tensor_type.shape, computed[output.name].shape
+        shape, sizes = output.type.tensor_type.shape, found[output.name].shape
         if len(shape.dim) != len(sizes):
             shape.Clear()
             for _ in sizes:
@@ -90,7 +90,7 @@ def with_true_shapes(graph: ModelCase, computed: Mapping[str, Array]) -> ModelCa
     return replace(graph, proto=proto)
 
 
-def _computed(graph: ModelCase) -> dict[str, Array]:
+def computed(graph: ModelCase) -> dict[str, Array]:
     """The outputs of a model by onnxruntime without optimisations, or by onnx's evaluator.
 
     Raises RefusedByRuntime if neither runs the model.
@@ -134,7 +134,7 @@ def open_outputs(graph: ModelCase) -> dict[str, str]:
 def _values(graph: ModelCase) -> dict[str, Array]:
     """All values of a model that are tensors. Raises RefusedByRuntime."""
     whole = graph.with_all_results()
-    found = _computed(whole)
+    found = computed(whole)
     return {**graph.inputs, **graph.weights, **found}
 
 
@@ -184,6 +184,40 @@ class Judged:
     kind: str = ""
     output: str = ""
     text: str = ""
+
+
+def firm_difference(
+    graphs: Sequence[ModelCase], right: Outcome, found: Mapping[str, Array]
+) -> Judged:
+    """How results differ from the expected ones, where the standard leaves nothing open.
+
+    Raises NotCompared, with "open", if they differ elsewhere only.
+
+    Args:
+        graphs: the models that give the results, all of the same outputs.
+    """
+    if first_difference(right, found) is None:
+        return Judged()
+    scale = scale_of(graphs[0])
+    differs = judged(right, found, scale)
+    free = {name: why for graph in graphs for name, why in open_outputs(graph).items()}
+    if not free:
+        return differs
+    firm = {name: array for name, array in right.outputs.items() if name not in free}
+    held = judged(replace(right, outputs=firm), found, scale)
+    if not held.kind:
+        raise NotCompared("open", free.get(differs.output, "an output that does not matter"))
+    return held
+
+
+def difference_of_models(before: Expected, after: ModelCase) -> tuple[Judged, Outcome]:
+    """How the results of another model differ from those of a model, and its results, by abele.
+
+    Both must agree within the sum of their bounds. Raises NotCompared.
+    """
+    made = evaluated(after)
+    both = with_both_errors(before.outcome, made)
+    return firm_difference([before.graph], both, made.outputs), made
 
 
 def judged(right: Outcome, found: Mapping[str, Array], scale: float) -> Judged:
@@ -249,8 +283,3 @@ def scale_of(graph: ModelCase) -> float:
         wide = wide[np.isfinite(wide)]
         sizes.append(float(wide.max(initial=0.0)))
     return max(sizes)
-
-
-def only(right: Outcome, names: set[str]) -> Outcome:
-    """An outcome of some of the outputs."""
-    return replace(right, outputs={n: a for n, a in right.outputs.items() if n in names})

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from abele.tools.testing.onnx_tools.freedom import FREEDOMS, Freedom, OpenNode, freedom
+from abele.tools.testing.onnx_graphs.freedom import FREEDOMS, Freedom, OpenNode, freedom
 
 
 def texts(operator: str, before: int = 0) -> dict[int, str]:
