@@ -13,11 +13,13 @@ from ...backends.prices.block_products import block_product_cycles
 from ...backends.target import Target
 from ...dialects.nn.take import taken_rows
 from ...dialects.structured import Structure
+from ...ir.geometry.layout import linear_layout
 from ...ir.geometry.space import Space
 from ...ir.geometry.table import Table
 from ...ir.support.arrays import Array, Integers
 from ..plans.bands import BlockPattern, Buckets
-from .alone import cycles_alone
+from .alone import cycles_alone, cycles_from
+from .problem import movement_problem
 
 FINALISTS = 3
 """The ways to cut a matrix into bands that the planner prices, of those that are estimated."""
@@ -60,6 +62,14 @@ class SparseProduct:
             return None
         return taken_rows(self.dealt(buckets), self.before, Table.of(order))
 
+    def filling(self, buckets: Buckets) -> Space | None:
+        """The movement that puts values of a run into the buckets; None if they are constants, or
+        there are none."""
+        if self.values is not None or not len(self.pattern.rows):
+            return None
+        shape = (len(self.pattern.rows), *self.pattern.block)
+        return taken_rows(shape, 0, Table.of(buckets.members()))
+
     @property
     def columns(self) -> int:
         """The columns of the dense matrix."""
@@ -72,8 +82,8 @@ class InBuckets:
 
     Attributes:
         alone: the cycles of the product, whose rows stay in the order of the bands.
-        cycles: with those of the movement that puts the rows back. Both are infinite if no plan
-            fits.
+        cycles: with those of the movements that put values into the buckets, if only a run knows
+            them, and the rows back. Both are infinite if no plan fits.
     """
 
     product: SparseProduct
@@ -115,6 +125,12 @@ def in_buckets(
         kinds = [number, number, buckets.index, buckets.index, result]
         given = product.structure(buckets), kinds, [False, True, False, False], target
         alone, whole = cycles_alone(*given), cycles_alone(*given, product.ordering(buckets))
+        filling = product.filling(buckets)
+        if filling is not None:
+            lies = linear_layout(
+                filling.operands[0].shape, number.itemsize, target.tiles, chips=target.chips
+            )
+            whole += cycles_from(movement_problem((filling,), number), (lies,), target)
         found.append(InBuckets(product, buckets, alone, whole))
     return found
 

@@ -126,7 +126,9 @@ def sparse_cycles(case: Case, target: Target) -> tuple[float, float]:
     rows, columns = np.divmod(held, wide)
     dtype = np.dtype(case.operand)
     pattern = BlockPattern(rows, columns, (high, wide), (side, side))
-    found = in_buckets(SparseProduct(pattern, (case.n,), before=0), dtype, dtype, target)
+    values = np.broadcast_to(dtype.type(1), (len(held), side, side))
+    each = SparseProduct(pattern, (case.n,), before=0, values=values)
+    found = in_buckets(each, dtype, dtype, target)
     return min(each.alone for each in found), min(each.cycles for each in found)
 
 

@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from block_sparse import sparse_matrix
 
 from abele.backends.target import resolve_target
-from abele.passes.planner.sparse_products import SparseProduct, fastest_buckets
+from abele.passes.planner.sparse_products import SparseProduct, fastest_buckets, in_buckets
 from abele.passes.plans.bands import BlockPattern
 
 MK2 = resolve_target("mk2:64")
@@ -31,3 +33,14 @@ def test_columns_are_all_axes_but_the_terms(others, before):
     assert product.columns == 32
     (result,) = best.structure.space.results
     assert np.prod(result.shape) == 64 * 32
+
+
+def test_values_of_a_run_cost_the_movement_into_their_buckets():
+    rng = np.random.default_rng(0)
+    trained = of(sparse_matrix(rng, (256, 256), (16, 16), 0.1, np.float16), 16)
+    constant = replace(trained, values=np.ones((len(trained.pattern.rows), 16, 16), np.float16))
+    both = [in_buckets(each, HALF, HALF, MK2) for each in (trained, constant)]
+    for one, other in zip(*both, strict=True):
+        assert (one.buckets.bands, one.buckets.parts) == (other.buckets.bands, other.buckets.parts)
+        assert one.alone == other.alone
+        assert one.cycles > other.cycles >= other.alone
