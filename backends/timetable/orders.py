@@ -184,12 +184,16 @@ class _Trial:
         # The senders' order is often far from the bound, and then this is soon known.
         best, order = self._cycles(None, enough), None
         if best is None:
-            for k, each in enumerate((*orders_of(self.moves), None)):
+            for k, each in enumerate(orders_of(self.moves)):
                 if best is not None and best <= bound + int((NEAR, FAIR)[k >= LIKELY] * bound):
                     break
                 found = self._cycles(each, None if best is None else best - 1)
                 if found is not None:
                     best, order = found, each
+            if best is None or best > enough:
+                found = self._cycles(None, best)
+                if found is not None:
+                    best, order = found, None
         assert best is not None
         if best > WORTH_COLOURS * bound and len(self.moves) == 1:
             coloured = by_colour(self.moves[0], self.streams[0])

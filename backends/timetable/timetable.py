@@ -424,10 +424,15 @@ def _wide(move: Move, stream: Integers, tile: Integers, streams: int, sender: In
     wide = np.full(streams, int(move.width == 64))
     if move.width == 64:
         most = int(max(tile.max(initial=0), sender.max(initial=0))) + 2
-        known = stream * most + tile
-        partner = tile ^ 1
-        has = np.isin(stream * most + partner, known) | (partner == sender[stream])
-        np.minimum.at(wide, stream, has.astype(np.int64))
+        # Both tiles of a pair have numbers that differ in the last bit alone.
+        known = stream * (most + most % 2) + tile
+        order = np.argsort(known, kind="stable")
+        partner = known[order] ^ 1
+        has = np.zeros(len(known), np.bool_)
+        has[1:] = partner[1:] == known[order[:-1]]
+        has[:-1] |= partner[:-1] == known[order[1:]]
+        has |= (tile ^ 1 == sender[stream])[order]
+        np.minimum.at(wide, stream[order], has.astype(np.int64))
     return wide
 
 
