@@ -181,11 +181,18 @@ class Builder:
         regions = self._regions(cls, model)
         try:
             op = create(cls, operands, properties, attributes, regions, types, default)
-            op.verify(verify_nested_ops=False)
+            if not self._renames(build, model, cls):
+                op.verify(verify_nested_ops=False)
         except (VerifyException, ValueError, LookupError, ArithmeticError) as error:
             self._refuse(build.place, f"cannot build {cls.name}: {error}")
         self.ops.append(op)
         return op
+
+    def _renames(self, build: Build, model: Operation | None, cls: type[Operation]) -> bool:
+        """Whether a new operation is the root with another name, so that it is as well formed."""
+        root = self.match.matched[0]
+        plain = not (build.settings or build.types or build.operands or root.operands)
+        return plain and model is root and verifies_alike(cls, type(root))
 
     def _evaluate(self, expression: Expression) -> Any:
         try:
@@ -338,6 +345,29 @@ def _created_for(
     finally:
         draft.operands = []
     return created(types, regions)
+
+
+@cache
+def verifies_alike(one: type[Operation], other: type[Operation]) -> bool:
+    """Whether operations of two classes are well formed in the same cases: both have the same
+    definition but for the name, and make the same further checks, if any."""
+    if not (issubclass(one, IRDLOperation) and issubclass(other, IRDLOperation)):
+        return False
+    a, b = one.get_irdl_definition(), other.get_irdl_definition()
+    alike = all(
+        getattr(a, each) == getattr(b, each)
+        for each in ("operands", "results", "properties", "attributes", "regions", "successors")
+    )
+    alike = alike and a.options == b.options and a.traits.traits == b.traits.traits
+    return alike and _further_checks(one) == _further_checks(other)
+
+
+def _further_checks(cls: type[Operation]) -> object:
+    """The checks of a class that its definition does not imply, which xDSL calls with it."""
+    own = cls.verify_
+    cells = dict(zip(own.__code__.co_freevars, own.__closure__ or (), strict=True))
+    # A class that xDSL has not wrapped is like itself alone.
+    return cells["custom_verify"].cell_contents if "custom_verify" in cells else own
 
 
 @cache

@@ -1,11 +1,17 @@
 import pytest
 from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i64
+from xdsl.ir import Dialect
+from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def
+from xdsl.utils.exceptions import VerifyException
 
-from abele.dialects import nn
+from abele.dialects import exchange, nn, tile
 from abele.ir.errors import InputError
-from abele.ir.rules.build import builds, create
+from abele.ir.rules import Vocabulary, parse_rule_set
+from abele.ir.rules.build import builds, create, verifies_alike
 from abele.ir.rules.parse import parse_rules
+from abele.ir.upstream import ModuleOp
 
+from ...strategies import context
 from .some_rules import LoopOp, OtherOp, SplitOp, module_of, rewritten, rules_of
 
 T = TensorType(f32, [4, 8])
@@ -80,3 +86,43 @@ def test_a_value_that_its_attribute_cannot_hold_is_refused():
             'rule r: nn.neg(x) {"hint" = h} => try.other(x) {count = h}',
             BODY.replace(": T1", "{hint = 0.5 : f64} : T1"),
         )
+
+
+@irdl_op_definition
+class CountOp(IRDLOperation):
+    name = "try.count"
+    of = prop_def(IntegerAttr)
+
+
+@irdl_op_definition
+class EvenOp(IRDLOperation):
+    name = "try.even"
+    of = prop_def(IntegerAttr)
+
+    def verify_(self) -> None:
+        if self.of.value.data % 2:
+            raise VerifyException("odd")
+
+
+@irdl_op_definition
+class SameOp(IRDLOperation):
+    name = "try.same"
+    of = prop_def(IntegerAttr)
+
+
+def test_operations_verify_alike_if_their_definitions_and_further_checks_do():
+    assert verifies_alike(exchange.MoveOp, tile.CopyOp)
+    assert verifies_alike(exchange.SuperstepOp, tile.SuperstepOp)
+    assert not verifies_alike(exchange.VariableOp, tile.VariableOp)
+    assert verifies_alike(CountOp, SameOp)
+    assert not verifies_alike(EvenOp, CountOp)
+
+
+def test_a_renamed_operation_is_checked_where_its_new_name_asks_for_more():
+    made = context()
+    made.load_dialect(Dialect("try", [CountOp, EvenOp]))
+    text = "rule even: try.count() as op => try.even() like op"
+    rules = parse_rule_set(text, Vocabulary(made))
+    op = CountOp(properties={"of": IntegerAttr(3, i64)})
+    with pytest.raises(InputError, match="cannot build try.even: .*odd"):
+        rules.apply(ModuleOp([op]))
