@@ -95,6 +95,13 @@ class Starts:
     passes: int
 
 
+def _spread(windows: Windows) -> int:
+    """How much later the last window of each message begins than the first one, in all."""
+    of_windows, begins = windows.by_message
+    offset = windows.offset[of_windows]
+    return int((np.maximum.reduceat(offset, begins) - np.minimum.reduceat(offset, begins)).sum())
+
+
 def earliest(windows: Windows, rank: Integers, limit: int | None = None) -> Starts | None:
     """The earliest start of each message such that windows of a lane do not meet.
 
@@ -123,8 +130,12 @@ def earliest(windows: Windows, rank: Integers, limit: int | None = None) -> Star
     before -= lanes.before[lanes.slots]
     # Later lanes are lifted above all earlier ones, so that one running maximum serves all. No
     # start is behind the limit, and no lane delays a window by more than all that it carries.
-    late = int(length.sum()) if limit is None else limit + int(lanes.load.max())
     farthest = int(np.abs(offset).max())
+    if limit is not None:
+        late = limit + int(lanes.load.max())
+    else:
+        # Who waits for a message waits until its last window has passed.
+        late = int(length.sum()) + (_spread(windows) if farthest else 0)
     highest = late + 2 * farthest + 1
     kind = np.int32 if highest * (len(lanes.load) + 1) < 1 << 31 else np.int64
     shift = (highest * np.arange(1, len(lanes.load) + 1))[lanes.slots]

@@ -113,6 +113,23 @@ def test_starts_are_the_longest_paths_through_the_lanes(some: list[Move]):
     assert table.start.tolist() == least
 
 
+def test_messages_may_wait_for_each_other_longer_than_all_of_them_take():
+    # Each message is heard by the next sender far later than it leaves, and by nobody else then.
+    count, far = 6, 1000
+    number = np.arange(count)
+    windows = Windows(
+        # The lane of the last message comes before those of the first one.
+        (np.concatenate([2 * number, 2 * number + 1, 2 * number[1:] - 1]) + 1) % (2 * count),
+        np.concatenate([number, number, number[1:]]),
+        np.concatenate([0 * number, far + 0 * number, 0 * number[1:]]),
+        np.ones(3 * count - 1, np.int64),
+    )
+    found = earliest(windows, number)
+    assert found is not None
+    assert found.start.tolist() == longest_paths(windows, number)
+    assert found.start[-1] == (count - 1) * (far + 1)
+
+
 @given(moves(), st.data())
 def test_a_longer_message_ends_no_exchange_earlier(move: Move, data: st.DataObject):
     table = timetable([move], Crossbar(), 4)
