@@ -254,6 +254,10 @@ def _shifts(streams: Streams) -> Iterator[tuple[Key, ...]]:
 
     The places of a message are numbers in mixed radix, a digit for each group. They begin with the
     first group or with the last, and take whole steps around the circle or steps of one.
+    Where each of k senders has an equal message for each of r receivers, p < r is the number of the
+    receiver and q < k that of the sender. So (p - q) mod max(k, r) differs for all messages of a
+    sender, and for all of a receiver: messages of one key share no lane, and one key after the
+    other takes max(k, r) messages, which is the bound.
     """
     sent, received = (streams.most_places(side) for side in ("sent", "received"))
     around = max(prod(sent), prod(received))

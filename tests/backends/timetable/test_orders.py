@@ -63,3 +63,24 @@ def test_wide_messages_take_as_long_as_said_though_partners_belong_to_other_part
     assert best.width == 64
     found = timetable([replace(move, order=best.order, width=64)], FABRIC, 30)
     assert found.cycles == best.cycles
+
+
+@pytest.mark.parametrize(("senders", "receivers"), [(3, 5), (4, 4), (6, 2)])
+def test_a_shift_meets_the_bound_where_all_senders_have_equal_messages_for_all_receivers(
+    senders: int, receivers: int
+):
+    shape = 2 * senders, 3 * receivers
+    source, destination = blocks(shape, (senders, 1)), blocks(shape, (1, receivers))
+    # Nobody holds words that it receives.
+    apart = replace(destination, first_tile=source.tiles.end)
+    move = Move("@a -> @b", source, apart, None, 4)
+    shift, *_ = orders_of([move])
+    table = timetable([replace(move, order=shift)], FABRIC, apart.tiles.end)
+    assert table.cycles == table.bound == 6 * max(senders, receivers)
+
+
+def test_a_move_keeps_the_order_of_its_senders_where_none_is_shorter():
+    move = multicast(4, 4)
+    best = best_order([move], FABRIC, 16)
+    assert best.order is None
+    assert best.cycles == timetable([move], FABRIC, 16).cycles > best.bound
