@@ -1,7 +1,8 @@
 """Writes small decoders with seeded weights as ONNX files, in the forms that exporters write.
 
-    python examples/make_decoders.py FOLDER
+    python examples/make_decoders.py FOLDER [NAME...]
 
+Without names it writes all small ones. gpt2-medium has the sizes of the published model, 1.4 GB.
 Each takes token ids and a cache of keys and values, and returns scores of the next token and the
 cache with the new keys and values: gpt2.onnx and llama.onnx as optimum writes them, with a cache
 that grows; grouped.onnx as onnxruntime-genai writes it, with GroupQueryAttention and a cache of one
@@ -435,12 +436,19 @@ MODELS: dict[str, Callable[[Sizes], onnx.ModelProto]] = {
 }
 
 
+PUBLISHED: dict[str, Callable[[], onnx.ModelProto]] = {
+    "gpt2-medium": lambda: gpt2(Sizes(24, 1024, 16, 16, 4096, 50257, 1024)),
+}
+"""Models of published sizes."""
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Write all models into a folder."""
-    folder = Path(*arguments)
-    folder.mkdir(exist_ok=True)
-    for name, make in MODELS.items():
-        onnx.save(make(Sizes()), folder / f"{name}.onnx")
+    """Write models into a folder."""
+    folder, *names = arguments
+    Path(folder).mkdir(exist_ok=True)
+    for name in names or MODELS:
+        model = PUBLISHED[name]() if name in PUBLISHED else MODELS[name](Sizes())
+        onnx.save(model, Path(folder, f"{name}.onnx"))
 
 
 if __name__ == "__main__":

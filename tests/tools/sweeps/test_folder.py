@@ -37,6 +37,17 @@ def test_a_line_that_was_being_written_is_dropped_and_the_log_goes_on(tmp_path: 
         assert (tmp_path / LOG).read_bytes() == whole
 
 
+def test_a_short_line_takes_the_place_of_a_long_one_that_was_being_written(tmp_path: Path):
+    long = Record("b", {"reason": "b" * 1000}, True)
+    written(tmp_path, record("a"), long)
+    log = tmp_path / LOG
+    log.write_bytes(log.read_bytes()[:-1])
+    written(tmp_path, record("c"))
+    with locked_folder(tmp_path) as folder:
+        assert (folder.records, folder.damaged) == ({"a": record("a"), "c": record("c")}, 0)
+    assert log.read_bytes().endswith(record("c").line())
+
+
 def test_a_damaged_line_is_missing(tmp_path: Path):
     written(tmp_path, record("a"), record("b"))
     log = tmp_path / LOG

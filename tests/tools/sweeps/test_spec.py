@@ -1,3 +1,4 @@
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -5,6 +6,7 @@ import pytest
 
 from abele.backends.target import PRESETS, resolve_target
 from abele.ir.support.errors import InputError
+from abele.tools.driver.request import Request
 from abele.tools.sweeps.points import point_at, some_numbers
 from abele.tools.sweeps.spec import Spec, machine_of, read_spec, spec_of
 
@@ -142,3 +144,24 @@ def test_a_file_that_is_no_toml_is_refused(text: str, tmp_path: Path):
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_spec(tmp_path / "s.toml")
+
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "sweeps"
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_machines_and_requests_of_example_specs_are_allowed(path: Path, tmp_path: Path):
+    # The models of files are large; what reads a spec only asks whether they are there.
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "gpt2-medium.onnx").write_bytes(b"")
+    folder = tmp_path / "examples" / "sweeps"
+    folder.mkdir(parents=True)
+    read = spec_of(tomllib.loads(path.read_text()), path.name, folder)
+    points = [point_at(read, number) for number in range(read.size)]
+    assert 30 >= len({repr(each.target) for each in points}) > 1
+    for each in {repr(each.target): each.target for each in points}.values():
+        assert machine_of(each).tiles > 1
+    for each in points:
+        request = {k: v for k, v in each.request.items() if k != "training"}
+        Request("model.onnx", **request).check("a sweep")

@@ -5,11 +5,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
 import pyarrow.parquet as parquet
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from abele.ir.support.errors import InputError
 from abele.tools.driver.compile import compile_model
@@ -218,69 +215,6 @@ def test_the_best_point_keeps_the_constraints(spec: Path):
         run_sweep(
             with_choice(read_spec(spec), "max itms_per_s", []), spec.with_suffix(".f"), Here()
         )
-
-
-def test_halving_goes_on_with_the_best_half(product: Path):
-    path = product.with_name("h.toml")
-    path.write_text(
-        f"""
-[[model]]
-file = "{product.name}"
-[[target]]
-base = "tiny:8"
-tiles = [2, 4, 8]
-[options]
-vertices_per_tile = [1, 2]
-[plan]
-kind = "halving"
-along = "tiles"
-[result]
-best = "max items_per_s"
-"""
-    )
-    swept = run_sweep(read_spec(path), path.with_suffix(".f"), Here())
-    by_tiles = {
-        tiles: [row for row in swept.rows.rows if row["tiles"] == tiles] for tiles in (2, 4, 8)
-    }
-    assert [len(found) for found in by_tiles.values()] == [2, 1, 1]
-    first = max(by_tiles[2], key=lambda row: row["items_per_s"])
-    for tiles in (4, 8):
-        assert by_tiles[tiles][0]["vertices_per_tile"] == first["vertices_per_tile"]
-
-
-def test_halving_without_a_goal_is_refused(product: Path):
-    path = product.with_name("h.toml")
-    path.write_text(
-        f'[[model]]\nfile = "{product.name}"\n[[target]]\nbase = "tiny"\ntiles = [2, 4]\n'
-        '[plan]\nkind = "halving"\nalong = "tiles"\n'
-    )
-    with pytest.raises(InputError, match="needs a goal"):
-        run_sweep(read_spec(path), path.with_suffix(".f"), Here())
-
-
-def test_a_sweep_trains_and_a_model_that_cannot_be_trained_says_so(product: Path):
-    trained = product.with_name("trained.onnx")
-    weights = numpy_helper.from_array(np.full((16, 8), 0.5, np.float32), "w")
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 8])],
-        [weights],
-    )
-    onnx.save(helper.make_model(graph), trained)
-    how = {"loss": "mean_square", "optimizer": ["sgd", "adam"]}
-    frame = sweep(
-        {
-            "model": [{"file": [str(product), str(trained)], "training": how}],
-            "target": [{"base": "tiny:4"}],
-        },
-        product.with_name("t"),
-        "here",
-    )
-    assert list(frame["training_optimizer"]) == ["sgd", "adam"] * 2
-    assert list(frame["status"]) == ["refused", "refused", "fits", "fits"]
-    assert frame["vertices"][3] > frame["vertices"][2]
 
 
 def test_a_sweep_of_a_dictionary_needs_a_folder(product: Path):

@@ -1,0 +1,101 @@
+"""abele sweep: what it prints, its exit codes, and Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from abele.tools.cli import app
+from abele.tools.sweeps.folder import LOG, ROWS, locked_folder
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+SPEC = """
+[[model]]
+file = "digits.onnx"
+batch = [1, 2]
+
+[[target]]
+base = "tiny:4"
+clock_hz = [1e9, 2e9]
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    (tmp_path / "digits.onnx").symlink_to(EXAMPLES / "digits.onnx")
+    path = tmp_path / "s.toml"
+    path.write_text(SPEC)
+    return path
+
+
+def typed(*words: object) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["sweep", *map(str, words), "--executor", "here"])
+    return done.exit_code, done.output
+
+
+def test_the_best_point_is_shown_and_a_second_run_computes_nothing(spec: Path):
+    code, text = typed(spec, "--best", "max items_per_s", "--constraint", "clock_hz < 1.5e9")
+    assert code == 0
+    assert "4 points; 4 fit; 2 programs compiled" in text
+    (row,) = (line for line in text.splitlines() if line.startswith("│"))
+    assert "1,000,000,000" in row
+    code, text = typed(spec, "--best", "min cycles", "--constraint", "tiles > 4")
+    assert code == 0
+    assert "4 points, 4 of them from before; 4 fit; 0 programs compiled" in text
+    assert "digits: no point keeps the constraints" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--best", "cycles"], "--best cycles: need min or max"),
+        (["--best", "min cycle"], "no figure cycle; did you mean cycles"),
+        (["--constraint", "tiles"], "--constraint tiles: not understood"),
+        (["-o", "s.toml"], "is not a folder"),
+    ],
+)
+def test_wrong_options_are_one_message(words: list[str], problem: str, spec: Path):
+    words = [str(spec) if each == "s.toml" else each for each in words]
+    code, text = typed(spec, *words)
+    assert code == 2
+    assert problem in " ".join(text.split())
+    assert not spec.with_suffix(".sweep").joinpath(ROWS).exists()
+
+
+def test_a_spec_or_an_executor_that_is_not_there_is_one_message(spec: Path, tmp_path: Path):
+    code, text = typed(tmp_path / "no.toml")
+    assert (code, "cannot be read: No such file" in text) == (2, True)
+    done = CliRunner().invoke(app, ["sweep", str(spec), "--executor", "cloud:7"])
+    assert (done.exit_code, "executor 'cloud:7': need one of" in done.output) == (2, True)
+
+
+def test_a_folder_in_use_is_one_message(spec: Path):
+    with locked_folder(spec.with_suffix(".sweep")):
+        code, text = typed(spec)
+    assert (code, "another sweep writes into it" in text) == (2, True)
+
+
+def test_ctrl_c_keeps_the_rows_and_says_so(spec: Path):
+    spec.write_text(SPEC.replace("[1, 2]", "{from = 1, to = 40, step = 1}"))
+    code = "import sys; from abele.tools.cli import main; sys.argv[0] = 'abele'; main()"
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, "sweep", str(spec), "--executor", "local:1"],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "COLUMNS": "120"},
+    )
+    assert running.stderr is not None
+    assert b"of 80 points" in running.stderr.readline()
+    running.send_signal(signal.SIGINT)
+    text = running.stderr.read().decode()
+    assert running.wait() == 130
+    running.stderr.close()
+    assert "of 80 points have rows; the same command goes on with them" in text
+    assert "Traceback" not in text
+    folder = spec.with_suffix(".sweep")
+    assert (folder / LOG).read_bytes().count(b"\n") > 4
+    assert not (folder / ROWS).exists()
