@@ -5,30 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ...ir.pass_manager import parse_pipeline
 from ...ir.support.errors import InputError
 from ...ir.support.whole_file import whole_file
-from ...passes.names import pipeline_passes
-from ...passes.pipelines import PASSES
 from ..driver.files import check_files
+from ..executors.named import executor_of
 from ..views.progress import progress
 from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, print_error_line, user_errors
-from .arguments import LEVELS_HELP, Load, PassesElsewhere, refuse_pipeline
+from .arguments import LEVELS_HELP, Load, PassesElsewhere, Where, refuse_pipeline
 from .threads import OneThread, use_threads
-
-if TYPE_CHECKING:
-    from ...ir.upstream import ModulePass
-    from ..driver.extensions.loaded import Extensions
-
-ALL = "all"
-
-UNTESTED = ("plan-splits",)
-"""Passes that only decide. All their decisions are right, so no program finds a bug in them."""
 
 
 def mutate_command(
@@ -58,6 +47,7 @@ def mutate_command(
         int | None, typer.Option(min=1, metavar="N", help="Mutants of each pass. Default: all.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, max=2, help="How many mutants to test at once.")] = 1,
+    executor: Where = "",
     threads: OneThread = 1,
     output: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write all results here.")
@@ -75,22 +65,25 @@ def mutate_command(
     --fail-under demands.
     """
     # The kit takes a second to import; other commands need not wait for it.
-    from ..testing.mutation import report, study  # noqa: PLC0415
+    from ..testing.mutation import on_executor, report, study  # noqa: PLC0415
     from ..testing.mutation.compare import Budget  # noqa: PLC0415
 
     with user_errors() as context:
         refuse_pipeline(pipeline, "abele mutate PASS[,PASS...]")
         use_threads(threads)
-        rights = _passes(passes, context.load(load))
+        rights = on_executor.passes_of(passes, context.load(load).passes)
         check_files({}, {"--json": output})
         wanted = tuple(name for each in only.split(",") if (name := each.strip()))
         budget = Budget(examples, seconds, seed)
         terminal = console()
         done: list[report.Done] = []
-        with progress() as on_step:
-            for right in rights:
+        # One mutant at a time needs no other process, in which the bugs would be planted again.
+        named = executor or ("here" if jobs == 1 else f"local:{jobs}")
+        with progress() as on_step, executor_of(named) as workers:
+            for number, right in enumerate(rights):
                 on_step(f"{right.name}: look for places")
-                planted = study.plant(right, level, budget)
+                asked = on_executor.Asked(passes, number, tuple(load or ()), level, budget)
+                planted = on_executor.planted_of(asked)
                 chosen = study.chosen_mutants(planted, wanted, limit, seed)
                 terminal.print(report.planted_line(planted), highlight=False)
                 if only_list:
@@ -105,7 +98,7 @@ def mutate_command(
                     print_error_line(wrong.text)
                     raise typer.Exit(CHECK_FAILED)
                 own: list[report.Done] = []
-                for mutant, trial in study.trials(planted, chosen, budget, jobs):
+                for mutant, trial in on_executor.trials(asked, chosen, workers):
                     own.append((mutant, trial))
                     line = f"{len(own)} of {len(chosen)}, {report.done_line(mutant, trial)}"
                     on_step(line)
@@ -126,19 +119,6 @@ def mutate_command(
         terminal.print(report.totals_line(done), highlight=False)
         if report.percent_found(done) < fail_under:
             raise typer.Exit(CHECK_FAILED)
-
-
-def _passes(spec: str, extensions: Extensions) -> tuple[ModulePass, ...]:
-    """The passes of a pipeline; for "all", every pass of abele's that acts. Raises InputError."""
-    if spec.strip() == ALL:
-        spec = ",".join(name for name in PASSES if name not in UNTESTED)
-    found = parse_pipeline(spec, pipeline_passes(extensions.passes))
-    if not found:
-        raise InputError("no pass; need passes as for abele opt -p, or all")
-    for each in found:
-        if each.name in UNTESTED:
-            raise InputError(f"pass '{each.name}' only decides; name a pass that applies it")
-    return found
 
 
 def _write(path: Path, record: dict[str, object]) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from selectors import EVENT_READ, DefaultSelector
 from statistics import median
-from time import monotonic
 
 from ....ir.support.errors import InputError
 from ....ir.support.garbage import collect_if_grown, heap_frozen
@@ -89,14 +87,14 @@ def plant(original: ModulePass, level: str, budget: Budget) -> Planted:
 def check_original(planted: Planted, budget: Budget) -> Trial:
     """A trial of the pass without a planted bug. It should survive."""
     unchanged = Mutant(planted.original.name, "none", 0, "", "", "", lambda: planted.original)
-    return next(_trials([unchanged], lambda each: start(each, (), planted.level, budget), 1))[1]
+    return next(_trials([unchanged], lambda each: start(each, (), planted.level, budget)))[1]
 
 
 def trials(
-    planted: Planted, chosen: Sequence[Mutant], budget: Budget, jobs: int
+    planted: Planted, chosen: Sequence[Mutant], budget: Budget
 ) -> Iterator[tuple[Mutant, Trial]]:
-    """Run the trials of mutants, jobs at a time. Yields each mutant and its result as it ends."""
-    return _trials(chosen, lambda each: start(each, planted.cases, planted.level, budget), jobs)
+    """Run the trials of mutants. Yields each mutant and its result as it ends."""
+    return _trials(chosen, lambda each: start(each, planted.cases, planted.level, budget))
 
 
 def trials_among(
@@ -111,7 +109,7 @@ def trials_among(
     """
     some = planted.cases[:COMPARED]
     return _trials(
-        chosen, lambda each: start(each, some, planted.level, budget, check_among, inspect), 1
+        chosen, lambda each: start(each, some, planted.level, budget, check_among, inspect)
     )
 
 
@@ -133,33 +131,13 @@ def chosen_mutants(
 
 
 def _trials(
-    mutants: Sequence[Mutant], begin: Callable[[Mutant], Running], jobs: int
+    mutants: Sequence[Mutant], begin: Callable[[Mutant], Running]
 ) -> Iterator[tuple[Mutant, Trial]]:
-    pending = list(reversed(mutants))
-    running: dict[int, Running] = {}
     # Freeze the heap, so that garbage collection in a child does not copy the parent's pages.
     collect_if_grown()
-    try:
-        with heap_frozen(), DefaultSelector() as selector:
-            while pending or running:
-                while pending and len(running) < jobs:
-                    new = begin(pending.pop())
-                    running[new.pipe] = new
-                    selector.register(new.pipe, EVENT_READ)
-                first = min(each.end for each in running.values())
-                ready = selector.select(max(0.0, first - monotonic()))
-                late = [each for each in running.values() if monotonic() > each.end]
-                for each in late:
-                    each.kill()
-                done = [running[key.fd] for key, _ in ready if running[key.fd].read_output()]
-                for each in done:
-                    selector.unregister(each.pipe)
-                    del running[each.pipe]
-                    yield each.mutant, each.result()
-    finally:
-        for each in running.values():
-            each.kill()
-            each.result()
+    with heap_frozen():
+        for each in mutants:
+            yield each, begin(each).finished()
 
 
 # Figures

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
 from shutil import rmtree
 from tempfile import mkdtemp
 from time import monotonic, process_time
@@ -159,6 +160,23 @@ class Running:
         more = os.read(self.pipe, 1 << 16)
         self.output += more
         return not more
+
+    def finished(self) -> Trial:
+        """The result of the trial, once it has ended or is late."""
+        try:
+            with DefaultSelector() as selector:
+                selector.register(self.pipe, EVENT_READ)
+                while selector.select(max(0.0, self.end - monotonic())):
+                    if self.read_output():
+                        break
+                else:
+                    self.kill()
+        except BaseException:
+            self.kill()
+            self.output = b""
+            _ = self.result()
+            raise
+        return self.result()
 
     def kill(self) -> None:
         """Kill the process."""

@@ -69,16 +69,22 @@ def unfold(x, s):
 """
 
 
-def test_a_rule_in_python_is_mutated_in_its_function(tmp_path: Path):
+def test_a_rule_in_python_is_mutated_in_its_function_in_any_process(tmp_path: Path):
     file, out = tmp_path / "unfold.py", tmp_path / "out.json"
     file.write_text(UNFOLD)
-    options = ("--examples", 30, "--only", "comparison,drop-guard/1", "--json", out)
-    result = abele("mutate", "unfold", "--load", file, *options)
-    assert result.exit_code == 0, result.output
-    trials = json.loads(out.read_text())["trials"]
-    assert {each["name"] for each in trials} == {"unfold/comparison/1", "unfold/drop-guard/1"}
+    found = []
+    for executor in ("here", "local:1"):
+        result = abele(
+            *("mutate", "unfold", "--load", file, "--examples", 20, "--json", out),
+            *("--only", "comparison,drop-guard/1", "--executor", executor),
+        )
+        assert result.exit_code == 0, result.output
+        trials = json.loads(out.read_text())["trials"]
+        found.append([(each["name"], each["verdict"], each["examples"]) for each in trials])
+    assert found[0] == found[1]
+    assert {name for name, _, _ in found[0]} == {"unfold/comparison/1", "unfold/drop-guard/1"}
     # The condition decides where the rule applies, not whether it is correct.
-    assert {each["verdict"] for each in trials} <= {"survived", "same"}
+    assert {verdict for _, verdict, _ in found[0]} <= {"survived", "same"}
 
 
 def test_a_pass_that_is_wrong_itself_is_reported_and_nothing_is_planted(tmp_path: Path):

@@ -30,7 +30,7 @@ def folding() -> study.Planted:
 
 
 def trial(planted: study.Planted, mutant: Mutant, budget: Budget = BUDGET) -> Trial:
-    ((_, found),) = study.trials(planted, [mutant], budget, 1)
+    ((_, found),) = study.trials(planted, [mutant], budget)
     return found
 
 
