@@ -79,10 +79,12 @@ class Meaning:
     Attributes:
         promises: for a guard on elements, the expressions of `a`, an element of its argument, that
             are true if the guard holds.
+        only: for a guard on elements, whether it can hold for a value, by its type.
     """
 
     subject: Subject
     promises: tuple[Any, ...] = ()
+    only: Callable[[Any], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,9 @@ def function(call: F) -> F:
     return _register(call, None)
 
 
-def means(subject: Subject, *promises: Any) -> Callable[[F], F]:
+def means(
+    subject: Subject, *promises: Any, only: Callable[[Any], bool] | None = None
+) -> Callable[[F], F]:
     """Say what a guard or function means, so that rules that call it can be proved for all sizes.
 
         @means("types")
@@ -142,11 +146,12 @@ def means(subject: Subject, *promises: Any) -> Callable[[F], F]:
     Args:
         promises: for a guard on elements, what is true of each element `a` of its argument:
             expressions of scalar functions.
+        only: for a guard on elements, whether it can hold for a value, by its type.
     """
 
     def say(call: F) -> F:
         name = _name(call)
-        FUNCTIONS[name] = replace(FUNCTIONS[name], meaning=Meaning(subject, promises))
+        FUNCTIONS[name] = replace(FUNCTIONS[name], meaning=Meaning(subject, promises, only))
         return call
 
     return say

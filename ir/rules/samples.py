@@ -8,6 +8,7 @@ sizes. This is polynomial identity testing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,6 +35,8 @@ from .values import attribute_of, element_type, plain, tensor_parts
 from .vocabulary import OpInfo, Vocabulary
 
 ANY = "_"
+NUMBERED = re.compile(r"_+\d*")
+"""Names of rules that are no names in the text of a program, where a number follows a name."""
 TRIES = 3000
 """The most operations that are tried for one rule. Each takes about 40 us."""
 TRIES_OF_ONE = 200
@@ -422,7 +425,7 @@ class _Trial:
         if value is None:
             value = Block(arg_types=(chosen,)).args[0]
         if name != ANY:
-            value.name_hint = name
+            value.name_hint = None if NUMBERED.fullmatch(name) else name
             self.state.values[name] = value
         return value
 

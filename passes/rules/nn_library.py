@@ -182,10 +182,10 @@ _NO_SIGN = (
 """What is true of an element without a minus sign."""
 
 
-@means("elements", *_NO_SIGN)
+@means("elements", *_NO_SIGN, only=is_float)
 @guard
 def unsigned(value: SSAValue) -> bool:
-    """Whether every element is positive, +0 or NaN: none can be negative or -0."""
+    """Whether every element is a float that is positive, +0 or NaN: none can be negative or -0."""
     return _made_of(value, _read_unsigned)
 
 
@@ -193,6 +193,9 @@ def _read_unsigned(op: Operation) -> Iterable[SSAValue] | None:
     """The operands that must be unsigned for the results to be unsigned; None if that does not
     suffice.
     """
+    if not all(map(is_float, op.results)):
+        # Sums, products and magnitudes of integers wrap around.
+        return None
     if isinstance(op, nn.ConstantOp):
         return None if np.signbit(op.value.array.astype(np.float64)).any() else ()
     if not isinstance(op, _KEEP_UNSIGNED):

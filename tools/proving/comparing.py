@@ -13,7 +13,7 @@ from .indices import Poly
 from .outcomes import Outcome, worst
 from .sums import Sums, free_condition, has_place
 from .terms import Apply, Const, Term, Var
-from .trees import Call, Case, Element, Place, Reduce, Tree, at, shown
+from .trees import Call, Case, Element, Place, Reduce, Tree, at, below, shown
 
 MOST_ORDERS = 120
 """The most orders of the dimensions of a sum that are tried."""
@@ -51,9 +51,10 @@ class Comparison:
     def _compared(self, left: Tree, right: Tree, facts: Facts, depth: int) -> Outcome:
         if process_time() > self.end:
             raise Undecided("the time was up")
+        same = left == right
         left, right = self._sums.normal(left, facts), self._sums.normal(right, facts)
         if left == right:
-            return Outcome().rounded() if _rounds(left) else Outcome()
+            return _of_merges(left, same_order=same)
         condition = free_condition(left)
         if condition is None:
             condition = free_condition(right)
@@ -91,17 +92,33 @@ class Comparison:
                 break
             found = self._compared(one.body, renamed, facts, depth + 1)
             if found.proved:
-                return found.rounded() if _rounds(one) else found
+                return worst([found, _of_merges(one, same_order=False)])
         return None
 
 
-def _rounds(tree: Tree) -> bool:
-    """Whether a tree has a sum or product of floats, whose result depends on an order."""
-    if isinstance(tree, Reduce):
-        return (tree.combiner in ("sum", "prod") and is_float(tree.dtype)) or _rounds(tree.body)
-    if isinstance(tree, Case):
-        return _rounds(tree.then) or _rounds(tree.other)
-    return isinstance(tree, Call) and any(map(_rounds, tree.args))
+def _of_merges(tree: Tree, *, same_order: bool) -> Outcome:
+    """How equal a tree is to itself, if what it merges has no order.
+
+    Sums and products of floats are rounded as the order is. Of two zeros of different signs, an
+    extreme is one or the other.
+
+    Args:
+        same_order: whether extremes have the same order.
+    """
+    combiners = set(_merges(tree))
+    found = Outcome() if same_order or combiners.isdisjoint(("max", "min")) else _ZEROS
+    return found if combiners.isdisjoint(("sum", "prod")) else found.rounded()
+
+
+_ZEROS = Outcome(special="zeros")
+
+
+def _merges(tree: Tree) -> Iterator[str]:
+    """The combiners of the floats that a tree merges."""
+    if isinstance(tree, Reduce) and is_float(tree.dtype):
+        yield tree.combiner
+    for each in below(tree):
+        yield from _merges(each)
 
 
 def _bijections(one: Reduce, other: Reduce, facts: Facts) -> Iterator[Tree]:
@@ -172,6 +189,5 @@ class _Reading:
                 return variable
         made = Var(f"{tree.combiner} {len(self.sums)}", tree.dtype)
         self.sums.append((tree, made))
-        if _rounds(tree):
-            self.used.append(Outcome().rounded())
+        self.used.append(_of_merges(tree, same_order=True))
         return made

@@ -9,7 +9,8 @@ from .bodies import Undecided, is_float
 from .outcomes import Outcome, worst
 from .scalars import decide
 from .scalars.equality import Values
-from .terms import Apply, Merge, Term, subterms
+from .scalars.search import search
+from .terms import Apply, Merge, Term, subterms, variables
 
 LONGEST = 2.0
 """Seconds of processor time for one question, so that a rule has time for several."""
@@ -40,6 +41,17 @@ def decided(left: Term, right: Term, assumptions: Sequence[Term], seconds: float
         _by_name(found.example),
         _by_name(found.special_example),
     )
+
+
+def differing(left: Term, right: Term, assumptions: Sequence[Term]) -> Outcome | None:
+    """What some points show: values for which two terms differ; None if they show nothing."""
+    named = dict.fromkeys(var for each in (left, right, *assumptions) for var in variables(each))
+    found = search(left, right, tuple(named), assumptions)
+    if found.values is not None:
+        return Outcome("different", model=_by_name(found.values))
+    if found.special is not None:
+        return Outcome(special="differ", special_model=_by_name(found.special))
+    return None
 
 
 def _by_sign(left: Term, right: Term) -> list[tuple[Term, Term]] | None:

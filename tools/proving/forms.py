@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation
 
 from ...ir.element_types import ELEMENTS
 from ...ir.rules.bound_rule import BoundNested, BoundPattern, BoundRule
-from ...ir.rules.samples import Sampler
+from ...ir.rules.samples import Sample, Sampler
 from ...ir.rules.vocabulary import Vocabulary
 from .bodies import Undecided
 from .families import LEAST
@@ -26,6 +26,8 @@ from .steps import Steps
 
 SIZES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 """Different primes, so that no two sizes agree by chance, and none is taken for an axis or step."""
+FEW_SIZES = ((2,), (1, 2), (1, 2, 3), (3,))
+"""Sizes for rules that match nothing where all sizes differ."""
 SAMPLES = 48
 """The most samples of a rule as it is written, and of those that have one operator of a class."""
 OF_A_CLASS = 4
@@ -44,10 +46,13 @@ def forms_of(
     """
     end = process_time() + seconds
     found: dict[object, Instance] = {}
-    for made in _instances(rule, vocabulary, seed):
+    for made in _instances(rule, vocabulary, seed, end):
         found.setdefault(_key(made), made)
         if process_time() > end:
             break
+    if not found:
+        for made in small_matches(rule, vocabulary, ROUNDS, end + seconds):
+            found.setdefault(_key(made), made)
     listed = sorted(found.values(), key=lambda each: -_rank(each))
     # The other element types, for one match of each list of operators.
     for made in {_operators(each): each for each in listed}.values():
@@ -58,8 +63,51 @@ def forms_of(
     return list(found.values())
 
 
-def _instances(rule: BoundRule, vocabulary: Vocabulary, seed: int) -> Iterator[Instance]:
+def unbuilt_of(rule: BoundRule, vocabulary: Vocabulary, seconds: float) -> list[Instance]:
+    """Matches of small sizes whose right side cannot be built; none if one can be.
+
+    They are looked for where a rule has no form.
+    """
+    end = process_time() + seconds
+    found: list[Instance] = []
+    for sample in _small_samples(rule, vocabulary, ROUNDS, end):
+        made = instance_of(rule, sample.root, vocabulary, built=False)
+        if made is not None:
+            found.append(made)
+    return found
+
+
+def small_matches(
+    rule: BoundRule, vocabulary: Vocabulary, rounds: int, end: float
+) -> Iterator[Instance]:
+    """Matches whose sizes are few and small, so that several agree, as those of a form never do.
+
+    Args:
+        rounds: how often they are drawn anew.
+        end: when to stop, in seconds of processor time.
+    """
+    for sample in _small_samples(rule, vocabulary, rounds, end):
+        made = instance_of(rule, sample.root, vocabulary)
+        if made is not None:
+            yield made
+
+
+def _small_samples(
+    rule: BoundRule, vocabulary: Vocabulary, rounds: int, end: float
+) -> Iterator[Sample]:
+    for seed in range(rounds):
+        for sizes in FEW_SIZES:
+            if process_time() > end:
+                return
+            yield from Sampler(vocabulary, seed, sizes).samples(rule, SAMPLES // ROUNDS)
+
+
+def _instances(
+    rule: BoundRule, vocabulary: Vocabulary, seed: int, end: float
+) -> Iterator[Instance]:
     for round_ in range(ROUNDS):
+        if process_time() > end:
+            return
         sampler = Sampler(vocabulary, seed + round_, SIZES)
         for sample in sampler.samples(rule, SAMPLES // ROUNDS):
             made = instance_of(rule, sample.root, vocabulary)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, TensorType, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerType,
+    TensorType,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ...dialects.blob_attr import BlobAttr
 from ...ir.blob import Blob
 from ...ir.element_types import element_type, numpy_dtype
-from ...ir.number_attr import integers_attr
+from ...ir.number_attr import float_attr, integers_attr
 from ...ir.rules.bound_rule import BoundRule, Match
 from ...ir.rules.build import with_inferred_types
 from ...ir.rules.library import FUNCTIONS, Meaning
@@ -46,12 +53,21 @@ class Instance:
         """Both sides as steps. Raises Undecided."""
         return read_steps(self.left, self.right, self.names)
 
+    def has_numbers(self) -> bool:
+        """Whether an attribute of the match is a number."""
+        return any(
+            isinstance(each, FloatAttr)
+            for op in self.match.matched
+            for each in op.properties.values()
+        )
+
     def resized(
         self,
         sizes: Mapping[int, int],
         elements: Mapping[Attribute, Attribute] | None = None,
         *,
         attributes: bool = True,
+        number: Callable[[], float] | None = None,
     ) -> Instance | None:
         """The match with other sizes; None if the rule does not match there.
 
@@ -59,8 +75,9 @@ class Instance:
             sizes: the new size of axes, by the size that they have.
             elements: the new element types, by those that tensors have.
             attributes: whether lists of numbers in attributes are sizes too.
+            number: returns the new value of an attribute that is a number; None if they stay.
         """
-        change = _Change(sizes, elements or {}, attributes)
+        change = _Change(sizes, elements or {}, attributes, number)
         block = self.root.parent_block()
         assert block is not None
         values: dict[SSAValue, SSAValue] = {}
@@ -95,6 +112,7 @@ class _Change:
     sizes: Mapping[int, int]
     elements: Mapping[Attribute, Attribute]
     lists: bool
+    drawn: Callable[[], float] | None
 
     def op(self, op: Operation, values: Mapping[SSAValue, SSAValue]) -> Operation:
         """The changed operation. Raises VerifyException, or what the operation raises."""
@@ -125,6 +143,8 @@ class _Change:
                 return integers_attr([self.number(n) for n in listed.get_values()])
         if isinstance(attribute, BlobAttr):
             return self._blob(attribute)
+        if isinstance(attribute, FloatAttr) and self.drawn is not None:
+            return float_attr(self.drawn(), cast("FloatAttr[AnyFloat]", attribute).type)
         return cast(Attribute, attribute)
 
     def _blob(self, attribute: BlobAttr) -> BlobAttr:
@@ -153,10 +173,15 @@ class _Change:
         return number
 
 
-def instance_of(rule: BoundRule, root: Operation, vocabulary: Vocabulary) -> Instance | None:
+def instance_of(
+    rule: BoundRule, root: Operation, vocabulary: Vocabulary, *, built: bool = True
+) -> Instance | None:
     """Both sides of a rule at an operation; None if the rule does not match it.
 
     Guards on the program around the match, and on elements, are assumed to hold.
+
+    Args:
+        built: whether the right side has to be built; else it is empty.
     """
     guards = [each for each in rule.guards if _is_of_types(each)]
     for variant in rule.variants:
@@ -165,16 +190,28 @@ def instance_of(rule: BoundRule, root: Operation, vocabulary: Vocabulary) -> Ins
             if not (matcher.op(variant, root) and matcher.holds(guards)):
                 continue
             match = Match(matcher.env, tuple(matcher.matched))
-            made = rule.make(match)
+            if not _may_hold(rule, match):
+                continue
+            made = rule.make(match) if built else None
         except Exception:
             return None
-        if made is None:
+        if built and made is None:
             return None
-        names = _names(match)
-        return Instance(
-            rule, vocabulary, root, match, tuple(root.results), tuple(made.values), names
-        )
+        right = () if made is None else tuple(made.values)
+        return Instance(rule, vocabulary, root, match, tuple(root.results), right, _names(match))
     return None
+
+
+def _may_hold(rule: BoundRule, match: Match) -> bool:
+    """Whether the guards on elements can hold for the types of a match."""
+    for each in rule.guards:
+        meaning = meaning_of(each) if isinstance(each, Call) else None
+        if meaning is not None and meaning.only is not None and isinstance(each, Call):
+            values = [match.env[a.name] for a in each.arguments if isinstance(a, Name)]
+            results = [v.results[0] if isinstance(v, Operation) else v for v in values]
+            if not all(map(meaning.only, results)):
+                return False
+    return True
 
 
 def _names(match: Match) -> dict[SSAValue, str]:
@@ -192,7 +229,8 @@ def _names(match: Match) -> dict[SSAValue, str]:
         for operand in op.operands:
             inside = isinstance(operand, OpResult) and operand.owner in match.matched
             if not inside and operand not in found:
-                found[operand] = written.get(operand, f"_{len(found)}")
+                # A rule may call a value _1; it calls none by two words.
+                found[operand] = written.get(operand, f"value {len(found)}")
     return found
 
 

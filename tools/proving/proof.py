@@ -10,8 +10,10 @@ terms (unrolled.py). What may be wrong is run, and refutes the rule if the resul
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from random import Random
 from time import process_time
 
 from ...dialects.scalar_functions import FUNCTIONS as FUNCTIONS_OF_SCALARS
@@ -22,11 +24,11 @@ from ...ir.rules.bound_rule import BoundRule
 from ...ir.rules.library import FUNCTIONS
 from .bodies import Undecided, applied, constant
 from .comparing import Comparison
-from .deciding import decided
+from .deciding import decided, differing
 from .elements import Elements
 from .facts import Facts
 from .families import Family, family_of
-from .forms import SIZES, forms_of
+from .forms import SIZES, forms_of, small_matches, unbuilt_of
 from .instances import Instance, promises
 from .lifting import carries_all_axes
 from .outcomes import Outcome, worst
@@ -39,9 +41,17 @@ from .verdicts import Grid, Kind, Proved, Verdict
 
 SECONDS = 10.0
 """The processor time for one rule, if none is given."""
-SEARCHING, LISTED, TESTING = 0.25, 0.8, 0.15
-"""The share of the time that looks for forms; the share after which no further form is begun; and
-the share for tests of a rule that is not proved."""
+SEARCHING, COMPUTING, LISTED, TESTING = 0.25, 0.4, 0.8, 0.15
+"""The share of the time after which no further form is looked for; after which none is computed at
+points; after which none is proved; and the share for tests of a rule that is not proved."""
+PAIRS_COMPUTED = 4
+"""About the most pairs of elements of one form that are computed at points before the proof."""
+NUMBERS = (-2.5, -1.0, -0.4, 0.0, 0.1, 0.3, 0.6, 0.7, 0.9, 1.0, 1.5, 2.0, 2.2, 3.0, 7.5, 200.0, 1e6)
+"""Numbers of attributes that forms are computed with, beside those that were drawn."""
+ROUNDS_COMPUTED = 2
+"""How often matches of a few small sizes are drawn for this."""
+VARIED = 16
+"""How often the numbers of the attributes of one form are replaced."""
 SMALL = (2, 3, 4, 5, 2, 3, 4, 5, 2, 3, 4, 5)
 """The sizes for proofs at listed shapes, in the place of forms.SIZES."""
 MOST_PAIRS = 400
@@ -66,7 +76,7 @@ class _Proof:
     begin: float
     seconds: float
     _families: dict[Steps, Family] = field(default_factory=dict[Steps, "Family"])
-    _tries_of_specials: int = 2
+    _tries_of_specials: int = 3
     _answers: dict[tuple[Term, ...], Outcome] = field(
         default_factory=dict["tuple[Term, ...]", Outcome]
     )
@@ -84,27 +94,61 @@ class _Proof:
             return self._not_decided(reason, "not of nn")
         forms = forms_of(self.rule, self.rules.vocabulary, self.seconds * SEARCHING)
         if not forms:
-            return self._not_decided(
-                "no program was found that the rule matches and nn can compute"
-            )
+            return self._without_forms()
         unsaid = self._unsaid()
+        ordered, needed = _ordered(forms)
+        wrong = self._computed(ordered)
+        if wrong is not None:
+            return wrong
         found: list[tuple[Instance, Proved]] = []
-        for form in _ordered(forms):
-            if found and process_time() > self.begin + LISTED * self.seconds:
+        for form in ordered:
+            if process_time() > self.begin + LISTED * self.seconds:
+                if len(found) < needed:
+                    return self._not_decided(f"{len(found)} of {len(forms)} forms are proved")
                 break
             proved = self._form(form, unsaid)
             wrong = self._wrong(form, proved.outcome)
             if wrong is not None:
                 return wrong
             if not proved.outcome.proved:
-                return self._not_decided(proved.outcome.reason or "results may differ")
+                return self._not_decided(proved.outcome.reason or _apart(proved.outcome))
             found.append((form, proved))
-        return self._proved(found)
+        return self._proved(found, len(forms))
 
-    def _proved(self, found: Sequence[tuple[Instance, Proved]]) -> Verdict:
+    def _without_forms(self) -> Verdict:
+        """The verdict on a rule of which no match can be computed."""
+        unbuilt = unbuilt_of(self.rule, self.rules.vocabulary, self.seconds * SEARCHING)
+        for match in unbuilt[:1]:
+            wrong = self._run(match, Outcome())
+            if wrong is not None:
+                return wrong
+        what = "nn can compute" if unbuilt else "the rule matches"
+        return self._not_decided(f"no program was found that {what}")
+
+    def _computed(self, forms: Sequence[Instance]) -> Verdict | None:
+        """The verdict if a form differs at some points. This takes less time than a proof."""
+        end = self.begin + COMPUTING * self.seconds
+        few = small_matches(self.rule, self.rules.vocabulary, ROUNDS_COMPUTED, end)
+        for small in chain(few, map(_small, forms), _varied(forms)):
+            if process_time() > end:
+                break
+            try:
+                pairs = _pairs(small, Unrolled(small.names))
+            except Undecided:
+                continue
+            for one, other in pairs[:: max(1, len(pairs) // PAIRS_COMPUTED)]:
+                found = differing(one, other, self._assumed(one, other))
+                if found is not None and (found.verdict == "different" or self._tries_of_specials):
+                    self._tries_of_specials -= found.verdict != "different"
+                    wrong = self._run(small, found)
+                    if wrong is not None:
+                        return wrong
+        return None
+
+    def _proved(self, found: Sequence[tuple[Instance, Proved]], all_forms: int) -> Verdict:
         kind: Kind = "listed shapes"
         why = next((proved.why_not for _, proved in found if proved.why_not), "")
-        grid = _grid(found)
+        grid = _grid(found, all_forms)
         if all(proved.sizes for _, proved in found):
             kind = "all sizes"
             if all(proved.carried for _, proved in found) and len(grid.ranks) > 1:
@@ -133,6 +177,10 @@ class _Proof:
                 outcome = self._at_its_sizes(small)
             except Undecided:
                 return None
+        return self._run(small, outcome)
+
+    def _run(self, small: Instance, outcome: Outcome) -> Verdict | None:
+        """The verdict if a program with the values of an outcome shows that the rule is wrong."""
         models = [each for each in (outcome.model, outcome.special_model) if each]
         # Where the shapes of both sides differ, any values show it.
         for model in models or [{}]:
@@ -204,20 +252,13 @@ class _Proof:
         """The outcome at small sizes. Raises Undecided."""
         outcomes: list[Outcome] = []
         elements = Unrolled(form.names)
-        for left, right in zip(form.left, form.right, strict=True):
-            one, other = elements.of(left), elements.of(right)
-            if one.shape != other.shape:
-                return Outcome("different", reason="the shapes of both sides differ")
-            pairs = dict.fromkeys(zip(one.reshape(-1), other.reshape(-1), strict=True))
-            if len(pairs) > MOST_PAIRS:
-                raise Undecided(
-                    f"{len(pairs)} pairs of elements; at most {MOST_PAIRS} are compared"
-                )
-            for pair in pairs:
-                found = self._decided(*pair)
-                outcomes.append(found)
-                if not found.proved:
-                    return found
+        if any(a.type != b.type for a, b in zip(form.left, form.right, strict=True)):
+            return Outcome("different", reason="the types of both sides differ")
+        for pair in _pairs(form, elements):
+            found = self._decided(*pair)
+            outcomes.append(found)
+            if not found.proved:
+                return found
         found = worst(outcomes)
         return found.rounded() if elements.rounds else found
 
@@ -253,6 +294,12 @@ class _Proof:
         ]
 
 
+def _apart(outcome: Outcome) -> str:
+    """That results differ by no more than rounding may move them, and where."""
+    values = ", ".join(f"{name} = {value:.17g}" for name, value in outcome.model.items())
+    return f"results may differ{f', as where {values}' if values else ''}"
+
+
 def _promised(expression: Expression, element: Term) -> Term:
     """A promise about an element, as a truth value."""
     if expression.name == ZERO.name:
@@ -265,6 +312,31 @@ def _promised(expression: Expression, element: Term) -> Term:
     return applied(expression.name, args, dtype, expression.parameters)
 
 
+def _varied(forms: Sequence[Instance]) -> Iterator[Instance]:
+    """Forms at small sizes, with other numbers in their attributes."""
+    smaller = [_small(form) for form in forms if form.has_numbers()]
+    random = Random(0)
+    for _ in range(VARIED):
+        for form in smaller:
+            made = form.resized({}, number=lambda: random.choice(NUMBERS))
+            if made is not None:
+                yield made
+
+
+def _pairs(form: Instance, elements: Unrolled) -> list[tuple[Term, Term]]:
+    """The elements of both sides that have to be equal, each pair once. Raises Undecided."""
+    found: dict[tuple[Term, Term], None] = {}
+    for left, right in zip(form.left, form.right, strict=True):
+        one, other = elements.of(left), elements.of(right)
+        if one.shape != other.shape:
+            raise Undecided("the shapes of both sides differ")
+        pairs = dict.fromkeys(zip(one.reshape(-1), other.reshape(-1), strict=True))
+        if len(pairs) > MOST_PAIRS:
+            raise Undecided(f"{len(pairs)} pairs of elements; at most {MOST_PAIRS} are compared")
+        found |= pairs
+    return list(found)
+
+
 def _small(form: Instance) -> Instance:
     """A form at small sizes."""
     return form.resized(dict(zip(SIZES, SMALL, strict=True))) or form
@@ -274,18 +346,22 @@ def _without_types(steps: Steps) -> Steps:
     return replace(steps, steps=tuple(replace(each, dtype="", value=0.0) for each in steps.steps))
 
 
-def _ordered(forms: Sequence[Instance]) -> list[Instance]:
-    """Forms with each list of operators first, then with each element type, then all others."""
+def _ordered(forms: Sequence[Instance]) -> tuple[list[Instance], int]:
+    """Forms with each list of operators first, then with each element type, then all others.
+
+    Also the number of those that come first.
+    """
     first: dict[object, Instance] = {}
     for form in forms:
         first.setdefault(tuple(op.name for op in form.match.matched), form)
     for form in forms:
         first.setdefault(str([shape_and_dtype(each)[1] for each in form.left]), form)
     chosen = list({id(each): each for each in first.values()}.values())
-    return [*chosen, *(each for each in forms if all(each is not other for other in chosen))]
+    others = [each for each in forms if all(each is not other for other in chosen)]
+    return [*chosen, *others], len(chosen)
 
 
-def _grid(found: Sequence[tuple[Instance, Proved]]) -> Grid:
+def _grid(found: Sequence[tuple[Instance, Proved]], all_forms: int) -> Grid:
     forms = [form for form, _ in found]
     results = [shape_and_dtype(value) for form in forms for value in form.left]
     return Grid(
@@ -295,4 +371,5 @@ def _grid(found: Sequence[tuple[Instance, Proved]]) -> Grid:
         tuple(sorted({len(shape) for shape, _ in results})),
         max(proved.least for _, proved in found),
         sum(proved.checked for _, proved in found),
+        all_forms - len(forms),
     )

@@ -18,7 +18,14 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...backends.reference.gather import gathered, whole_box
 from ...backends.reference.operation import parts_of
 from ...dialects import nn
-from ...dialects.structured import Composite, Movement, Reinterpretation, Structure, Structured
+from ...dialects.structured import (
+    Body,
+    Composite,
+    Movement,
+    Reinterpretation,
+    Structure,
+    Structured,
+)
 from ...ir.geometry.space import NO_INDEX, AccessMap, Space, positions_of
 from .bodies import (
     Undecided,
@@ -75,10 +82,48 @@ class Unrolled:
             if isinstance(op, kind):
                 operands = list(map(self.of, op.operands))
                 if isinstance(op, Structured):
-                    body = op.structure().body
-                    self.rounds = self.rounds or keeps_more(body, shape_and_dtype(op.results[0])[1])
-                return meaning(op, operands)
+                    self._note(op.structure().body, shape_and_dtype(op.results[0])[1])
+                return meaning(self, op, operands)
         raise Undecided(f"{op.name} has no space, no moves and no parts")
+
+    def _note(self, body: Body, dtype: str) -> None:
+        """Note whether a body rounds in an order that it leaves open."""
+        sums = body.combiner in ("sum", "prod") and is_float(dtype)
+        self.rounds = self.rounds or sums or keeps_more(body, dtype)
+
+    def constant(self, op: Operation, operands: Sequence[Terms]) -> Sequence[Terms]:
+        """The elements of a constant."""
+        assert isinstance(op, nn.ConstantOp)
+        shape, dtype = shape_and_dtype(op.result)
+        _checked(prod(shape), "elements")
+        as_kind = float if is_float(dtype) else int
+        values = np.asarray(op.value.array).reshape(-1)
+        return [_array([Const(as_kind(each), dtype) for each in values], shape)]
+
+    def moved(self, op: Operation, operands: Sequence[Terms]) -> Sequence[Terms]:
+        """The elements that an operation moves."""
+        return _moved(op, operands)
+
+    def reshaped(self, op: Operation, operands: Sequence[Terms]) -> Sequence[Terms]:
+        """The same elements in another shape."""
+        return [operands[0].reshape(shape_and_dtype(op.results[0])[0])]
+
+    def computed(self, op: Operation, operands: Sequence[Terms]) -> Sequence[Terms]:
+        """The elements that a body computes."""
+        return _computed(op, operands)
+
+    def composed(self, op: Operation, operands: Sequence[Terms]) -> Sequence[Terms]:
+        """The elements that the parts of an operation compute."""
+        block, arguments = parts_of(op)
+        given: dict[SSAValue, Terms] = {
+            arg: operands[i] for arg, i in zip(block.args, arguments, strict=True)
+        }
+        inner = Unrolled({}, _known=given)
+        end = block.last_op
+        assert end is not None
+        found = [inner.of(value) for value in end.operands]
+        self.rounds = self.rounds or inner.rounds
+        return found
 
 
 def _checked(count: int, what: str) -> None:
@@ -99,15 +144,6 @@ def _unknown(name: str, value: SSAValue) -> Terms:
     return _array(listed, shape)
 
 
-def _constant(op: Operation, operands: Sequence[Terms]) -> Sequence[Terms]:
-    assert isinstance(op, nn.ConstantOp)
-    shape, dtype = shape_and_dtype(op.result)
-    _checked(prod(shape), "elements")
-    as_kind = float if is_float(dtype) else int
-    values = np.asarray(op.value.array).reshape(-1)
-    return [_array([Const(as_kind(each), dtype) for each in values], shape)]
-
-
 def _moved(op: Operation, operands: Sequence[Terms]) -> Sequence[Terms]:
     assert isinstance(op, Movement)
     shape, dtype = shape_and_dtype(op.results[0])
@@ -120,21 +156,6 @@ def _moved(op: Operation, operands: Sequence[Terms]) -> Sequence[Terms]:
         places = _indices(space.results[0], space.sizes)
         made[np.broadcast_to(places, space.sizes)] = read
     return [made.reshape(shape)]
-
-
-def _reshaped(op: Operation, operands: Sequence[Terms]) -> Sequence[Terms]:
-    return [operands[0].reshape(shape_and_dtype(op.results[0])[0])]
-
-
-def _composed(op: Operation, operands: Sequence[Terms]) -> Sequence[Terms]:
-    block, arguments = parts_of(op)
-    given: dict[SSAValue, Terms] = {
-        arg: operands[i] for arg, i in zip(block.args, arguments, strict=True)
-    }
-    inner = Unrolled({}, _known=given)
-    end = block.last_op
-    assert end is not None
-    return [inner.of(value) for value in end.operands]
 
 
 def _computed(op: Operation, operands: Sequence[Terms]) -> Sequence[Terms]:
@@ -225,11 +246,11 @@ def _coordinates(space: Space, dtype: str) -> list[Terms]:
     return made
 
 
-_MEANINGS: dict[type[Any], Callable[[Operation, Sequence[Terms]], Sequence[Terms]]] = {
-    nn.ConstantOp: _constant,
-    Structured: _computed,
-    Movement: _moved,
-    Reinterpretation: _reshaped,
-    Composite: _composed,
+_MEANINGS: dict[type[Any], Callable[[Unrolled, Operation, Sequence[Terms]], Sequence[Terms]]] = {
+    nn.ConstantOp: Unrolled.constant,
+    Structured: Unrolled.computed,
+    Movement: Unrolled.moved,
+    Reinterpretation: Unrolled.reshaped,
+    Composite: Unrolled.composed,
 }
 """How the terms of an operation's results follow from those of its operands, by its kind."""

@@ -36,6 +36,7 @@ class Grid:
         ranks: of the results.
         least: the smallest size of axes whose size is free.
         checked: how many programs of other sizes the formulas of spaces were checked with.
+        left: how many further forms there was no time to prove.
     """
 
     forms: int = 0
@@ -44,13 +45,15 @@ class Grid:
     ranks: tuple[int, ...] = ()
     least: int = 1
     checked: int = 0
+    left: int = 0
 
     @property
     def text(self) -> str:
         """The grid in words."""
         shown = ", ".join(self.operators[:4]) + (", ..." if len(self.operators) > 4 else "")
         ranks = ", ".join(map(str, self.ranks))
-        return f"{self.forms} forms: {shown}; {', '.join(self.elements)}; ranks {ranks}"
+        count = f"{self.forms} of {self.forms + self.left}" if self.left else f"{self.forms}"
+        return f"{count} forms: {shown}; {', '.join(self.elements)}; ranks {ranks}"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from .evaluate import double_points, in_doubles, values_of
 from .exact import exact_form
 from .interpret import Unreadable
 from .polynomial import NormalForms, TooLarge
+from .precision import coarser
 from .search import Found, arrays_of, differ_at, holds_at, search, stay_different
 from .solver import Answer, fulfilled
 from .types import is_float
@@ -142,7 +143,7 @@ class _Question:
     # Floats
 
     def _of_floats(self, found: Found) -> Equality:
-        if self._bits[0] == self._bits[1] and found.bits is None:
+        if self._bits[0] == self._bits[1] and found.bits is None and found.zeros is None:
             return Equality("equal", "bits", "same")
         undecided = self._values(found)
         if undecided is not None:
@@ -150,6 +151,9 @@ class _Question:
         special, example, reason = self._special(found)
         if found.bits is None and special in ("same", "zeros") and self._same_bits(special):
             return Equality("equal", "bits", special, special_example=example, reason=reason)
+        narrow = coarser(self.left, self.right)
+        if narrow:
+            return Equality("undecided", reason=f"only the right side rounds to {narrow}")
         return Equality("equal", "rounding", special, special_example=example, reason=reason)
 
     def _values(self, found: Found) -> Equality | None:

@@ -36,7 +36,9 @@ def _form(term: Term, made: dict[Term, Term], keys: dict[Term, str]) -> Term:
         case Var() | Const():
             return term
         case Merge(combiner=combiner, args=args, dtype=dtype):
-            below = sorted((made[arg] for arg in args), key=lambda each: _key(each, keys))
+            below = [made[arg] for arg in args]
+            if len(below) == 2 and combiner in ("sum", "prod"):
+                below.sort(key=lambda each: _key(each, keys))
             return Merge(combiner, tuple(below), dtype)
         case Apply():
             below = tuple(made[arg] for arg in term.args)

@@ -91,7 +91,8 @@ class Bits(Interpretation):
             return made
         kinds = [arg.dtype for arg in term.args]
         name = f"{term.combiner} of {len(values)} {dtype}"
-        ordered = sorted(values, key=lambda each: each.get_id())
+        # Two terms have the same sum in both orders; more are rounded in between.
+        ordered = sorted(values, key=lambda each: each.get_id()) if len(values) == 2 else values
         return self.unknown(name, ordered, kinds, sort_of(dtype))
 
 

@@ -14,6 +14,7 @@ from ....dialects.scalar_meanings import DEFINITIONS, LAWS
 from ....ir.element_types import dtype_named
 from ..terms import Apply, Term, Var, subterms
 from .evaluate import all_values, double_points, in_doubles, special_values, values_of
+from .precision import largest, range_shrinks
 from .types import TRUTH, is_float, limits
 
 POINTS = 1500
@@ -22,6 +23,10 @@ CLOSE = 2.0**-30
 """Results that differ by less than this part of the largest number on the way are rounded ones."""
 NEAR = 2.0**-24
 """How far a point is moved to see whether a difference stays."""
+FEW = 400
+"""The points that show whether only one side overflows."""
+MIDDLE = 0.5
+"""The power of the largest number of a type up to which a number is far from the ends."""
 LARGE = 2.0**40
 """Whole numbers below this one are exact, and so are their sums and products on the way."""
 ROUNDING = frozenset(LAWS) | {name for name, each in DEFINITIONS.items() if each.rounds_apart}
@@ -78,14 +83,17 @@ def search(left: Term, right: Term, variables: Sequence[Var], assumptions: Seque
     category = (np.isnan(a) != np.isnan(b)) | (
         (np.isinf(a) | np.isinf(b)) & ~np.isnan(a) & ~np.isnan(b) & (a != b)
     )
-    if not is_float(left.dtype):
+    if is_float(left.dtype):
+        overflow = _overflow(left, right, variables, assumptions)
+    else:
         category |= ~finite & (a != b)
+        overflow = None
     zeros = (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
     return Found(
         count,
         _first(points, stays),
         tuple(_several(points, differs & ~stays)),
-        _first(points, category),
+        _first(points, category) or overflow,
         _first(points, zeros),
         _first(points, _bits_differ(one, other)),
     )
@@ -109,6 +117,46 @@ def _compared(
     a, b = results[0], results[1]
     with np.errstate(all="ignore"):
         return a, b, np.abs(a - b) > (CLOSE * scale if is_float(left.dtype) else 0.0)
+
+
+def _overflow(
+    left: Term, right: Term, variables: Sequence[Var], assumptions: Sequence[Term]
+) -> dict[Var, float] | None:
+    """A point of numbers of every size where only one side overflows in its own types.
+
+    Products of large numbers overflow in one order and not in another. So it counts only if all
+    numbers of the left side are far from the ends of their types and the right side overflows, or
+    if the left side rounds to a type of a smaller range.
+    """
+    random = np.random.default_rng(SEED)
+    points = {each: _of_every_size(each.dtype, FEW, random) for each in variables}
+    points = _fulfilling(points, FEW, assumptions)
+    count = len(next(iter(points.values()))) if variables else 1
+    if not count:
+        return None
+    made = all_values(left, points, count)
+    ends, far = (
+        np.isfinite(each.astype(np.float64))
+        for each in (made[left], values_of(right, points, count))
+    )
+    middle = np.ones(count, bool)
+    for each, values in made.items():
+        if is_float(each.dtype):
+            sizes, end = np.abs(values.astype(np.float64)), largest(each.dtype) ** MIDDLE
+            middle &= (sizes == 0) | ((sizes <= end) & (sizes >= 1 / end))
+    found = middle & ~far
+    return _first(points, found | (~ends & far) if range_shrinks(left, right) else found)
+
+
+def _of_every_size(dtype: str, count: int, random: np.random.Generator) -> Array:
+    """Numbers with evenly spread exponents; integers and truth values as `_drawn` has them."""
+    if not is_float(dtype):
+        shared = random.integers(0, 1 << 16, count)
+        return _drawn(dtype, count, random, shared).astype(dtype_named(dtype))
+    ends = np.log(largest(dtype)) * (random.random(count) * 2 - 1)
+    numbers = np.exp(ends) * random.choice([-1.0, 1.0], count)
+    numbers[:1] = 0.0
+    return numbers.astype(dtype_named(dtype))
 
 
 def _unrounded(left: Term, right: Term, points: dict[Var, Array], count: int) -> Mask:

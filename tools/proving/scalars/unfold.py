@@ -91,7 +91,8 @@ class _Unfolding:
         if name == "identity":
             return as_type(args[0], dtype)
         if name == "bitcast":
-            return Apply(name, args, dtype, parameters)
+            same = args[0].dtype == dtype
+            return args[0] if same else Apply(name, args, dtype, parameters)
         if name in LOGICAL:
             truths = tuple(as_type(arg, TRUTH) for arg in args)
             return as_type(Apply(name, truths, TRUTH), dtype)

@@ -61,11 +61,11 @@ def test_terms_are_equal_to_the_bit(name: str):
 
 
 UP_TO_ROUNDING = {
-    "exponents add up": (f("exp", f("add", X, Y)), f("mul", f("exp", X), f("exp", Y))),
+    "exponents add up": (f("mul", f("exp", X), f("exp", Y)), f("exp", f("add", X, Y))),
     "an odd function": (f("tanh", f("neg", X)), f("neg", f("tanh", X))),
     "an exponential is positive": (f("relu", f("exp", X)), f("exp", X)),
     "the root of a square": (f("sqrt", f("square", X)), f("abs", X)),
-    "the definition of softplus": (f("softplus", X), f("log", f("add", 1.0, f("exp", X)))),
+    "the definition of softplus": (f("log", f("add", 1.0, f("exp", X))), f("softplus", X)),
     "the other half of a sigmoid": (f("sigmoid", f("neg", X)), f("sub", 1.0, f("sigmoid", X))),
 }
 
@@ -92,6 +92,66 @@ def test_terms_differ_in_special_values_only_and_an_example_shows_it(name: str):
     found = decide(*ONLY_NUMBERS[name])
     assert (found.verdict, found.special) == ("equal", "differ")
     assert found.special_example
+
+
+@pytest.mark.parametrize("name", ["exponents add up", "the definition of softplus"])
+def test_a_right_side_that_overflows_on_the_way_differs_in_infinities(name: str):
+    overflows, right = UP_TO_ROUNDING[name]
+    found = decide(right, overflows)
+    assert (found.verdict, found.special) == ("equal", "differ")
+    assert found.special_example
+
+
+def as_type(term: Term, dtype: str) -> Apply:
+    return f("identity", term, dtype=dtype)
+
+
+COARSER = {
+    "a float of fewer digits": (X, as_type(as_type(X, "bf16"), "f32"), "bf16"),
+    "a float of a smaller range": (f("neg", X), as_type(f("neg", as_type(X, "f16")), "f32"), "f16"),
+    "a sum of narrow floats": (
+        Merge("sum", (as_type(H, "f32"), X), "f32"),
+        as_type(Merge("sum", (H, as_type(X, "f16")), "f16"), "f32"),
+        "f16",
+    ),
+    "a difference that was wide": (
+        as_type(f("sub", f("add", as_type(X, "f64"), as_type(Y, "f64")), as_type(Y, "f64")), "f32"),
+        f("sub", f("add", X, Y), Y),
+        "f32",
+    ),
+    "a whole number of many bits": (
+        f("mul", X, as_type(I, "f32")),
+        f("mul", X, as_type(as_type(I, "f16"), "f32")),
+        "f16",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COARSER)
+def test_a_right_side_that_rounds_to_a_narrower_type_is_not_equal(name: str):
+    left, right, narrow = COARSER[name]
+    found = decide(left, right)
+    assert (found.verdict, found.reason) == ("undecided", f"only the right side rounds to {narrow}")
+    assert decide(right, left).verdict == "equal"
+
+
+def test_a_left_side_of_a_smaller_range_differs_where_only_it_overflows():
+    found = decide(as_type(as_type(X, "f16"), "f32"), X)
+    assert (found.verdict, found.special) == ("equal", "differ")
+    (value,) = found.special_example.values()
+    assert abs(value) > 65504
+
+
+def test_the_order_of_a_merge_changes_roundings_and_signs_of_zeros():
+    turned = (X, Y, Z), (Z, Y, X)
+    sums = decide(*(Merge("sum", args, "f32") for args in turned))
+    assert (sums.verdict, sums.exactness) == ("equal", "rounding")
+    extremes = decide(*(Merge("max", args, "f32") for args in turned))
+    assert (extremes.verdict, extremes.special) == ("equal", "zeros")
+
+
+def test_bits_that_are_read_as_their_own_type_are_the_number():
+    assert str(decide(f("bitcast", X, dtype="f32"), X)) == "equal to the bit"
 
 
 def test_the_sign_of_a_zero_is_a_case_of_its_own():
