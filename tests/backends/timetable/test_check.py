@@ -10,10 +10,11 @@ from abele.backends.fabrics.crossbar import Crossbar
 from abele.backends.fabrics.ipu21 import Ipu21
 from abele.backends.faults import MachineFault
 from abele.backends.timetable.check import check_timetable
+from abele.backends.timetable.lanes import Windows
 from abele.backends.timetable.moves import Move
 from abele.backends.timetable.timetable import Timetable, timetable
 
-from .some_moves import halo, moves, shifted, transposed
+from .some_moves import blocks, halo, moves, shifted, transposed
 
 
 @given(st.lists(moves(), min_size=1, max_size=3))
@@ -80,3 +81,72 @@ def test_half_a_pair_is_named():
     table = replace(table, messages=replace(table.messages, wide=wide))
     with pytest.raises(MachineFault, match="64 bits wide to tile 2, but not to tile 3"):
         check_timetable(table, Crossbar())
+
+
+def paired() -> Timetable:
+    """Words of tile 0 that the other tile of its pair and tiles 2 and 3 hear, two a cycle."""
+    move = Move("@a -> @b", blocks((8,), (1,)), blocks((8,), (1,), 4), None, 4, width=64)
+    return timetable([move], Crossbar(), 4)
+
+
+def without(table: Timetable, lane: int) -> Timetable:
+    """The timetable without the window of a lane."""
+    kept = table.windows.lane != lane
+    assert not kept.all()
+    names = ("lane", "message", "offset", "length")
+    windows = Windows(*(getattr(table.windows, name)[kept] for name in names))
+    return replace(table, windows=windows, begin=table.begin[kept])
+
+
+def on(table: Timetable, lane: int, other: int) -> Timetable:
+    """The timetable with one more window, on another lane than the one it is like."""
+    like = int(np.flatnonzero(table.windows.lane == lane)[0])
+    names = ("lane", "message", "offset", "length")
+    again = [np.append(e, e[like]) for e in (getattr(table.windows, name) for name in names)]
+    again[0][-1] = other
+    return replace(table, windows=Windows(*again), begin=np.append(table.begin, table.begin[like]))
+
+
+def shorter(table: Timetable, lane: int) -> Timetable:
+    """The timetable with a window that is a cycle too short."""
+    length = table.windows.length - (table.windows.lane == lane)
+    return replace(table, windows=replace(table.windows, length=length))
+
+
+def later(table: Timetable, lane: int) -> Timetable:
+    """The timetable with a window that begins a cycle late."""
+    return replace(table, begin=table.begin + (table.windows.lane == lane))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (without(paired(), 0), "does not take the lane out of tile 0"),
+        (without(paired(), 2), "does not take the lane out of tile 1"),
+        (on(paired(), 0, 6), "takes the lane out of tile 3"),
+        (without(paired(), 1), "64 bits wide to tile 1, but does not take the lane in of tile 0"),
+        (without(paired(), 5), "tile 2 listens to another tile"),
+        (shorter(paired(), 0), "takes the lane out of tile 0 for 3 cycles; its 8 words need 4"),
+        (shorter(paired(), 7), "takes the lane in of tile 3 for 3 cycles; its 8 words need 4"),
+        (later(paired(), 2), "the lane out of tile 1 is taken from cycle 1"),
+        (later(paired(), 1), "the lane in of tile 0 is taken from cycle 1"),
+        (on(paired(), 5, 5), "meet on the lane in of tile 2 in cycle 0"),
+    ],
+)
+def test_a_fault_of_a_wide_message_is_named(wrong: Timetable, why: str):
+    with pytest.raises(MachineFault, match=f"message 0 of @a -> @b, from tile 0.*{why}"):
+        check_timetable(wrong, Crossbar())
+
+
+def test_who_listens_without_being_a_receiver_or_too_briefly_is_named():
+    move = Move("@a -> @b", blocks((8,), (1,)), blocks((8,), (1,), 3), None, 4)
+    table = timetable([move], Crossbar(), 4)
+    check_timetable(table, Crossbar())
+    with pytest.raises(MachineFault, match="tile 3 listens to it, and is no receiver"):
+        check_timetable(on(table, 5, 7), Crossbar())
+    with pytest.raises(MachineFault, match="tile 2 for 7 cycles; its 8 words need 8"):
+        check_timetable(shorter(table, 5), Crossbar())
+
+
+def test_wide_messages_that_are_right_can_run():
+    check_timetable(paired(), Crossbar())

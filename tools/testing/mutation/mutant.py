@@ -23,6 +23,8 @@ class Mutant:
         make: returns the mutated pass. It may change the global registries of a process, so call it
             in a process of its own. It raises InputError if the pass cannot be made with this
             mistake.
+        is_in_output: whether the output of the pass shows the mistake. If not, outputs are not
+            compared with those of the original pass.
     """
 
     subject: str
@@ -32,6 +34,7 @@ class Mutant:
     before: str
     after: str
     make: Callable[[], ModulePass] = field(repr=False, compare=False)
+    is_in_output: bool = True
 
     @property
     def name(self) -> str:

@@ -17,6 +17,7 @@ from .python_mutants import python_mutants
 from .result_mutants import RESULT_CLASSES, result_mutants
 from .rule_classes import RULE_CLASSES
 from .rule_mutants import rule_mutants
+from .timetable_classes import TIMETABLE_CLASSES, timetable_mutants
 from .trial import Inspect, Running, Trial, check_among, start
 
 TRACED = 200
@@ -47,7 +48,9 @@ class Planted:
     rules: tuple[int, int]
 
 
-KINDS = tuple(each.name for each in (*PYTHON_CLASSES, *RULE_CLASSES, *RESULT_CLASSES))
+KINDS = tuple(
+    each.name for each in (*PYTHON_CLASSES, *RULE_CLASSES, *RESULT_CLASSES, *TIMETABLE_CLASSES)
+)
 """The classes of mistakes, in the order in which they are planted."""
 
 
@@ -73,7 +76,7 @@ def plant(original: ModulePass, level: str, budget: Budget) -> Planted:
 
     python = python_mutants(original, lambda: run(TRACED))
     rules = rule_mutants(original, run)
-    others = result_mutants(original, known)
+    others = (*result_mutants(original, known), *timetable_mutants(original, known))
     return Planted(
         original,
         of_programs,
@@ -94,7 +97,10 @@ def trials(
     planted: Planted, chosen: Sequence[Mutant], budget: Budget
 ) -> Iterator[tuple[Mutant, Trial]]:
     """Run the trials of mutants. Yields each mutant and its result as it ends."""
-    return _trials(chosen, lambda each: start(each, planted.cases, planted.level, budget))
+    known = planted.cases
+    return _trials(
+        chosen, lambda each: start(each, known if each.is_in_output else (), planted.level, budget)
+    )
 
 
 def trials_among(
@@ -109,7 +115,11 @@ def trials_among(
     """
     some = planted.cases[:COMPARED]
     return _trials(
-        chosen, lambda each: start(each, some, planted.level, budget, check_among, inspect)
+        chosen,
+        lambda each: start(
+            *(each, some if each.is_in_output else ()),
+            *(planted.level, budget, check_among, inspect),
+        ),
     )
 
 
