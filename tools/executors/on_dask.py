@@ -173,7 +173,8 @@ class DaskLocal(OnDask):
                 processes=True,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                # A free port, of this host alone: None stands for a port that others may have.
+                dashboard_address="127.0.0.1:0",
                 silence_logs=False,
                 scheduler_kwargs={"allowed_failures": 1},
             )

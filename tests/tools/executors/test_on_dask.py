@@ -22,6 +22,9 @@ from abele.tools.executors.local import paths_of_modules
 from abele.tools.executors.named import executor_of
 from abele.tools.executors.on_dask import DaskLocal
 from abele.tools.executors.task import End, Json, Task
+from abele.tools.sweeps.folder import ROWS
+from abele.tools.sweeps.spec import read_spec
+from abele.tools.sweeps.sweep import run_sweep
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
 
@@ -93,6 +96,35 @@ def test_every_task_has_one_result_and_its_progress_is_heard(cluster: DaskLocal)
     assert sorted(map(str, told)) == sorted(str({"half of": n}) for n in range(7))
     assert {each.worker.partition(":")[0] for each in results} == {"tcp"}
     assert cluster.workers == 2
+
+
+SPEC = """
+[[model]]
+file = "relu.mlir"
+
+[[target]]
+base = "tiny"
+tiles = [2, 4, 8]
+"""
+
+RELU = """
+builtin.module {
+  func.func @main(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {
+    %0 = nn.relu %x : (tensor<4x16xf32>) -> tensor<4x16xf32> loc("relu")
+    func.return %0 : tensor<4x16xf32>
+  }
+}
+"""
+
+
+def test_a_sweep_has_the_same_bytes_as_here(cluster: DaskLocal, tmp_path: Path):
+    (tmp_path / "relu.mlir").write_text(RELU)
+    (tmp_path / "sweep.toml").write_text(SPEC)
+    spec = read_spec(tmp_path / "sweep.toml")
+    for name, executor in (("dask", cluster), ("here", executor_of("here"))):
+        _ = run_sweep(spec, tmp_path / name, executor)
+    rows = [(tmp_path / name / ROWS).read_bytes() for name in ("dask", "here")]
+    assert rows[0] == rows[1]
 
 
 def test_an_exception_is_a_result_with_its_message(cluster: DaskLocal):
