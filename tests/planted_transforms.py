@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,28 @@ def write_elsewhere(model):
     """Writes a file outside of its folder."""
     Path("/var/tmp/abele_planted_file").write_text("")
     return model
+
+
+def import_a_new_opset(model):
+    """Invalid: the result imports an opset that no onnx defines."""
+    model.opset_import[0].version = 999
+
+
+def leave_a_process(model):
+    """Right, but leaves a process in a session of its own, which writes its number into a file."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            with open("number", "w") as file:
+                file.write(str(os.getpid()))
+            time.sleep(100)
+        os._exit(0)
+    os.wait()
+    while not os.path.exists("number") or not open("number").read():
+        time.sleep(0.01)
+    for each in (1, 2):
+        os.write(each, b"process " + open("number").read().encode() + b"\n")
+    raise ValueError("process " + open("number").read())
 
 
 def return_text(model):

@@ -198,6 +198,9 @@ class Judge:
         problem = interface_problem(right.graph.proto, after)
         if problem:
             return Found("type", problem, after)
+        newer = _newer_opset(after)
+        if newer:
+            return Found("invalid", newer, after)
         try:
             onnx.checker.check_model(after, full_check=True)
         except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
@@ -304,6 +307,18 @@ def _transformed(graph: ModelCase, answer: Answer) -> ModelCase:
     kept = {v.name for v in after.graph.input}
     inputs = {n: a for n, a in graph.inputs.items() if n in kept or n not in held}
     return replace(graph, proto=after, inputs=inputs, sketch=None)
+
+
+def _newer_opset(model: onnx.ModelProto) -> str:
+    """Which opset of ONNX a model imports that the installed onnx does not define; "" if none."""
+    known = onnx.defs.onnx_opset_version()
+    for each in model.opset_import:
+        if each.domain in ("", "ai.onnx") and each.version > known:
+            return (
+                f"the result imports opset {each.version} of ai.onnx; "
+                f"onnx {onnx.__version__} defines {known} at most"
+            )
+    return ""
 
 
 def _is_wrong(differs: Judged) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import faulthandler
 import json
 import os
+import select
 import selectors
 import shutil
 import signal
@@ -30,6 +31,8 @@ from .worker import Limits, serve
 PATIENCE = 6
 """The limit on the wall clock is this many times the limit of processor time."""
 
+ROUNDS = 5
+"""So often are the processes of a tool looked for and ended, as they may start others."""
 SHOWN = 2000
 """At most so many of the last bytes that a tool printed are part of a message."""
 
@@ -139,6 +142,14 @@ class ToolProcess:
         running, self._running = self._running, None
         if running is None:
             return
+        for _ in range(ROUNDS):
+            # A process that left the group is still a descendant of the worker.
+            below = _descendants(running.pid)
+            for each in below:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(each, signal.SIGKILL)
+            if not below:
+                break
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(running.pid, signal.SIGKILL)
         running.wait()
@@ -203,7 +214,8 @@ class ToolProcess:
                         return _ended(running.wait(), shown, self.limits)
                     if running.rest.endswith(b"\n"):
                         line, running.rest = running.rest, b""
-                        return json.loads(line)
+                        shown = (shown + _waiting(running.printed))[-SHOWN:]
+                        return {**json.loads(line), "printed": shown.decode(errors="replace")}
                 if not there and monotonic() >= end:
                     patience = PATIENCE * self.limits.seconds
                     return Answer("hang", f"it gave no answer in {patience:g} s")
@@ -292,11 +304,7 @@ def _read(answer: dict[str, Any], folder: Path) -> Answer:
     """An answer with the arrays and the model that are files. Raises OSError and ValueError."""
     escapes = answer["escapes"]
     if "error" in answer:
-        kind = "memory" if answer["memory"] else "refused"
-        if answer["error"] == "Crashed":
-            return Answer("crash", answer["text"], escapes=escapes)
-        text = f"{answer['error']}: {answer['text']}"
-        return Answer(kind, text, escapes=escapes)
+        return Answer(*_refusal(answer), escapes=escapes)
     outputs: dict[str, Array] = {}
     for i, name in enumerate(answer.get("outputs", ())):
         written = (folder / "outputs" / f"{i}.pb").read_bytes()
@@ -311,6 +319,50 @@ def _read(answer: dict[str, Any], folder: Path) -> Answer:
         version=answer.get("version", ""),
         made=answer.get("kind", ""),
     )
+
+
+OF_COMMANDS = {"Crashed": "crash", "NoResult": "malformed", "Refused": "refused"}
+"""What the errors of adapters/command.py mean."""
+NO_MEMORY = ("MemoryError", "bad_alloc")
+
+
+def _refusal(answer: dict[str, Any]) -> tuple[str, str]:
+    """The kind and the text of an error."""
+    kind = "memory" if answer["memory"] else "refused"
+    error, text, printed = answer["error"], answer["text"], answer["printed"].strip()
+    if error not in OF_COMMANDS:
+        return kind, f"{error}: {text}"
+    if OF_COMMANDS[error] == "refused" and any(each in printed for each in NO_MEMORY):
+        return "memory", f"{text}; it printed: {printed}"
+    return OF_COMMANDS[error], f"{text}; it printed: {printed}" if printed else text
+
+
+def _waiting(pipe: int) -> bytes:
+    """What can be read from a pipe now."""
+    found = b""
+    while select.select([pipe], [], [], 0)[0]:
+        more = os.read(pipe, 1 << 16)
+        found = (found + more)[-SHOWN:]
+        if not more:
+            break
+    return found
+
+
+def _descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and those that they have; Linux only."""
+    parents: dict[int, list[int]] = {}
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # The name of a process is in brackets, and may hold spaces.
+            parent = int(each.read_text().rpartition(")")[2].split()[1])
+            parents.setdefault(parent, []).append(int(each.parent.name))
+    found: list[int] = []
+    pending = [pid]
+    while pending:
+        own = parents.get(pending.pop(), [])
+        found += own
+        pending += own
+    return found
 
 
 def _ended(code: int, shown: bytes, limits: Limits) -> Answer:

@@ -172,6 +172,9 @@ def confine(folder: Path, limits: Limits) -> list[str]:
     Python code are seen, and they are noted and not prevented.
     """
     os.chdir(folder)
+    if sys.platform == "linux":
+        # Processes that the tool leaves behind become children of this one, and end with it.
+        ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.environ.update(HOME=str(folder), TMPDIR=str(folder), XDG_CACHE_HOME=str(folder))
     sys.dont_write_bytecode = True
     own = _pages() * resource.getpagesize()
@@ -231,6 +234,7 @@ _CHANGES = sum(1 << bit for bit in range(4, 13))
 _REFER = 1 << 13
 _PATH_BENEATH = 1
 _NO_NEW_PRIVILEGES = 38
+_CHILD_SUBREAPER = 36
 
 
 class _PathBeneath(ctypes.Structure):

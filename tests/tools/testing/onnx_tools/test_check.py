@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,7 @@ def failure_of(function, folder: Path, check=check_onnx_transform, **options) ->
         (planted.refuse_neg, "refused"),
         (planted.declare_double, "type"),
         (planted.return_text, "refused"),
+        (planted.import_a_new_opset, "invalid"),
     ],
 )
 def test_a_planted_mistake_of_a_transform_is_found_and_told_apart(function, kind, tmp_path: Path):
@@ -201,6 +203,32 @@ def test_a_command_that_crashes_is_a_crash(here: Path):
             folder=here / "found",
         )
     assert caught.value.kind == "crash"
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "message"),
+    [
+        ("true", "malformed", "ended with status 0 and wrote no out.onnx"),
+        ("echo text > $2", "malformed", "wrote out.onnx, which is not of ONNX"),
+        ("echo no such operator; exit 3", "refused", "status 3; it printed: no such operator"),
+        ("echo MemoryError; exit 1", "memory", "status 1; it printed: MemoryError"),
+    ],
+)
+def test_what_a_command_does_wrong_is_told(script: str, kind: str, message: str, here: Path):
+    (here / "tool.sh").write_text(script)
+    with pytest.raises(ToolFailed, match=message) as caught:
+        options = {**OPTIONS, "reduce_seconds": 0, "folder": here / "found"}
+        check_tool("sh tool.sh {in} {out}", **options)
+    assert caught.value.kind == kind
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: it looks for processes in /proc")
+def test_no_process_of_a_tool_is_left_running(tmp_path: Path):
+    failure = failure_of(planted.leave_a_process, tmp_path, reduce_seconds=0)
+    found = re.search(r"process (\d+)", str(failure))
+    assert found is not None
+    status = Path(f"/proc/{found[1]}/stat")
+    assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,14 @@ class Crashed(Exception):
     """Raised if a signal ends the command."""
 
 
+class NoResult(Exception):
+    """Raised if the command ends well and leaves nothing that can be read."""
+
+
+class Refused(Exception):
+    """Raised if the command ends with another status than 0."""
+
+
 def version() -> str:
     """Nothing: a command need not know its version."""
     return ""
@@ -42,7 +50,18 @@ def _called(command: str, **paths: Path) -> None:
     if done.returncode < 0:
         raise Crashed(f"the command ended by {signal.Signals(-done.returncode).name}")
     if done.returncode:
-        raise ValueError(f"the command ended with status {done.returncode}")
+        raise Refused(f"the command ended with status {done.returncode}")
+
+
+def _read(message: Any, file: Path) -> Any:
+    """What the command wrote to a file."""
+    try:
+        return message.FromString(file.read_bytes())
+    except FileNotFoundError:
+        raise NoResult(f"the command ended with status 0 and wrote no {file.name}") from None
+    # protobuf's errors have no common base class but Exception.
+    except Exception as error:
+        raise NoResult(f"the command wrote {file.name}, which is not of ONNX: {error}") from None
 
 
 def transform(model: onnx.ModelProto, option: str, without: Sequence[str] = ()) -> onnx.ModelProto:
@@ -52,7 +71,7 @@ def transform(model: onnx.ModelProto, option: str, without: Sequence[str] = ()) 
     source.write_bytes(model.SerializeToString())
     result.unlink(missing_ok=True)
     _called(option, **{"in": source, "out": result})
-    return onnx.ModelProto.FromString(result.read_bytes())
+    return _read(onnx.ModelProto, result)
 
 
 def run(
@@ -71,6 +90,6 @@ def run(
     _called(option, **{"in": source, "data": data})
     found: dict[str, Any] = {}
     for i, each in enumerate(model.graph.output):
-        written = (data / f"output_{i}.pb").read_bytes()
-        found[each.name] = numpy_helper.to_array(onnx.TensorProto.FromString(written))
+        written = _read(onnx.TensorProto, data / f"output_{i}.pb")
+        found[each.name] = numpy_helper.to_array(written)
     return found
