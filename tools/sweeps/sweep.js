@@ -9,7 +9,7 @@ const draw = (name, props, ...inner) => {
   node.append(...inner);
   return node;
 };
-const shown = value => value === null || value === undefined ? "" : typeof value === "number" ? Number.isInteger(value) ? digits(value) : value.toPrecision(4) : String(value);
+const shown = value => value === null || value === undefined ? "" : typeof value !== "number" ? String(value) : Number.isInteger(value) || Math.abs(value) >= 1000 ? digits(Math.round(value)) : String(Number(value.toPrecision(4)));
 
 function ticks(low, high, log) {
   if (log) {
@@ -20,7 +20,7 @@ function ticks(low, high, log) {
   }
   const raw = (high - low) / 6 || 1, power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map(k => k * power).find(s => s >= raw), found = [];
-  for (let v = Math.ceil(low / step) * step; v <= high; v += step) found.push(v);
+  for (let v = Math.ceil(low / step) * step; v <= high; v += step) found.push(Math.abs(v) < step / 1e6 ? 0 : v);
   return found;
 }
 
@@ -88,7 +88,7 @@ unpacked("data").then(data => {
     $("tip").hidden = false;
     for (const row of $("rows").tBodies[0].rows) {
       row.classList.toggle("chosen", row.dataset.k === String(k));
-      if (scroll && row.dataset.k === String(k)) row.scrollIntoView({ block: "nearest" });
+      if (scroll && row.dataset.k === String(k)) $("scroll").scrollTop = row.offsetTop - $("scroll").clientHeight / 2;
     }
     picture();
   }
@@ -130,4 +130,5 @@ unpacked("data").then(data => {
   table();
   onTheme(picture);
   addEventListener("resize", picture);
+  document.body.dataset.ready = "yes";
 });
