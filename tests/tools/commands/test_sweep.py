@@ -7,27 +7,28 @@ import sys
 from pathlib import Path
 
 import pytest
+from swept_product import PRODUCT
 from typer.testing import CliRunner
 
 from abele.tools.cli import app
 from abele.tools.sweeps.folder import LOG, ROWS, locked_folder
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
-
 SPEC = """
 [[model]]
-file = "digits.onnx"
-batch = [1, 2]
+file = "product.mlir"
 
 [[target]]
 base = "tiny:4"
 clock_hz = [1e9, 2e9]
+
+[options]
+vertices_per_tile = [1, 2]
 """
 
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
-    (tmp_path / "digits.onnx").symlink_to(EXAMPLES / "digits.onnx")
+    (tmp_path / "product.mlir").write_text(PRODUCT)
     path = tmp_path / "s.toml"
     path.write_text(SPEC)
     return path
@@ -47,7 +48,7 @@ def test_the_best_point_is_shown_and_a_second_run_computes_nothing(spec: Path):
     code, text = typed(spec, "--best", "min cycles", "--constraint", "tiles > 4")
     assert code == 0
     assert "4 points, 4 of them from before; 4 fit; 0 programs compiled" in text
-    assert "digits: no point keeps the constraints" in text
+    assert "product: no point keeps the constraints" in text
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_a_folder_in_use_is_one_message(spec: Path):
 
 
 def test_ctrl_c_keeps_the_rows_and_says_so(spec: Path):
-    spec.write_text(SPEC.replace("[1, 2]", "{from = 1, to = 40, step = 1}"))
+    spec.write_text(SPEC.replace("[1, 2]", "{from = 1, to = 200, step = 1}"))
     code = "import sys; from abele.tools.cli import main; sys.argv[0] = 'abele'; main()"
     running = subprocess.Popen(
         [sys.executable, "-c", code, "sweep", str(spec), "--executor", "local:1"],
@@ -89,12 +90,12 @@ def test_ctrl_c_keeps_the_rows_and_says_so(spec: Path):
         env={**os.environ, "COLUMNS": "120"},
     )
     assert running.stderr is not None
-    assert b"of 80 points" in running.stderr.readline()
+    assert b"of 400 points" in running.stderr.readline()
     running.send_signal(signal.SIGINT)
     text = running.stderr.read().decode()
     assert running.wait() == 130
     running.stderr.close()
-    assert "of 80 points have rows; the same command goes on with them" in text
+    assert "of 400 points have rows; the same command goes on with them" in text
     assert "Traceback" not in text
     folder = spec.with_suffix(".sweep")
     assert (folder / LOG).read_bytes().count(b"\n") > 4
