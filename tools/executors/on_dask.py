@@ -47,11 +47,15 @@ WORKER = "distributed.cli.dask_worker"
 def dask() -> Any:
     """The package distributed. Raises InputError if it is not installed."""
     try:
-        return import_module("distributed")
+        package = import_module("distributed")
     except ModuleNotFoundError:
         raise InputError(
             "executors of Dask need distributed, which is not installed: pip install 'abele[dask]'"
         ) from None
+    # What Dask would write to standard error, our messages say. It has levels of its own for these.
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return package
 
 
 class OnDask:
@@ -79,8 +83,6 @@ class OnDask:
         """The connection to the scheduler. Raises InputError if it is not there."""
         if self._client is None:
             package = dask()
-            # What Dask would write there, errors of ours say.
-            logging.getLogger("distributed").setLevel(logging.CRITICAL)
             try:
                 self._client = package.Client(
                     self._address, timeout=CONNECTING, set_as_default=False
@@ -98,7 +100,7 @@ class OnDask:
         try:
             return getattr(client, method)(*arguments, **options)
         except (OSError, TimeoutError, ValueError, RuntimeError) as error:
-            raise self.gone(one_line(error)) from None
+            raise self.gone(type(error).__name__) from None
 
     def gone(self, why: str) -> InputError:
         """The error for a scheduler that does not answer any more."""
@@ -167,7 +169,6 @@ class DaskLocal(OnDask):
         """The connection to the scheduler, which is started if it is not there."""
         if self._client is None:
             package = dask()
-            logging.getLogger("distributed").setLevel(logging.CRITICAL)
             self._cluster = package.LocalCluster(
                 n_workers=0,
                 processes=True,

@@ -205,7 +205,9 @@ def test_a_scheduler_that_is_not_there_is_one_message_within_seconds():
     assert time.monotonic() - start < 2 * on_dask.CONNECTING
 
 
-def test_a_killed_scheduler_ends_the_run_and_what_came_is_kept(parts: Parts):
+def test_a_killed_scheduler_ends_the_run_and_what_came_is_kept(
+    parts: Parts, caplog: pytest.LogCaptureFixture
+):
     parts.add_worker()
     found: list[Json] = []
     with (
@@ -216,6 +218,8 @@ def test_a_killed_scheduler_ends_the_run_and_what_came_is_kept(parts: Parts):
             found.append(result.value)
             parts.started[0].kill()
     assert found == [9]
+    # One message is enough.
+    assert not [each for each in caplog.records if each.name.startswith("distributed")]
 
 
 def test_a_worker_without_abele_and_a_scheduler_without_workers_are_refused(
