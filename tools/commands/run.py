@@ -147,6 +147,9 @@ def run(
             exe.runners.prepared(at, strict)
             on_step(f"run at {at}")
             results = exe.run(values, at=at, strict=strict)
+            if strict and exe.runners.unchecked:
+                names = ", ".join(f"@{name}" for name in exe.runners.unchecked)
+                print_error_line(f"timetables with too many messages were not checked: {names}")
             verdict = None
             if check:
                 on_step(CHECK)

@@ -121,6 +121,14 @@ class Runners:
             self._plain_runs += (level, strict) == (MACHINE, False)
         return results
 
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The supersteps whose timetables the strict machine has not checked, because they have too
+        many messages; none before it is loaded."""
+        strict = self._runners.get((MACHINE, True))
+        found: tuple[str, ...] = getattr(strict, "unchecked", ())
+        return found
+
     def repeated(self, inputs: Mapping[str, Array]) -> Repeated | None:
         """Run the machine once more on checked inputs, from the first states.
 
