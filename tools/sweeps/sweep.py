@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from .front import drawn
 from .picture import draw, write_page
 from .plans import numbers_in_rounds
 from .points import Prepared, Preparing, point_at
-from .remaining import Remaining, counted
+from .remaining import counted
 from .spec import Spec, read_spec, spec_of
 from .summary import summary_text
 from .tables import Rows, failed_row, frame_of, needs_arrow, rows_of, write_rows
@@ -168,7 +169,8 @@ class _Sweep:
                 # Equal points are one.
                 programs.setdefault(each.program, {})[each.digest] = each
         waiting = {each for one in programs.values() for each in one}
-        kept = sum(each.digest not in waiting for each in some)
+        alike = Counter(each.digest for each in some)
+        done = kept = sum(each.digest not in waiting for each in some)
         self._kept += sum(each.machine is not None and each.digest not in waiting for each in some)
         made: dict[str, tuple[Prepared, ...]] = {}
         order: list[Task] = []
@@ -177,24 +179,14 @@ class _Sweep:
             order.append(task)
             made[task.digest] = tuple(one.values())
         remaining = counted((each.group for each in order), self._executor.workers)
-        self._tell(some, waiting, kept, 0, remaining)
-        for done, result in enumerate(self._executor.run(order), 1):
-            self._keep(result, made[result.task.digest])
+        self._watch(Progress(done, len(some), kept, 0, ""))
+        for computed, result in enumerate(self._executor.run(order), 1):
+            answered = made[result.task.digest]
+            self._keep(result, answered)
             remaining.finish(result.task.group, result.lasted)
-            waiting -= {each.digest for each in made[result.task.digest]}
+            done += sum(alike[each.digest] for each in answered)
             self._programs += 1
-            self._tell(some, waiting, kept, done, remaining)
-
-    def _tell(
-        self,
-        some: Sequence[Prepared],
-        waiting: set[str],
-        kept: int,
-        computed: int,
-        remaining: Remaining,
-    ) -> None:
-        done = sum(each.digest not in waiting for each in some)
-        self._watch(Progress(done, len(some), kept, computed, remaining.text()))
+            self._watch(Progress(done, len(some), kept, computed, remaining.text()))
 
     def _keep(self, result: Result, some: Sequence[Prepared]) -> None:
         """Keep the rows of a task."""
