@@ -1,15 +1,16 @@
 """What proofs of rules say: of abele's own rules, of rules in files, and of rules with mistakes.
 
-python -m abele.tools.workshop.proofs [--rules FILE.rw] [--mutants 12]
+python -m abele.tools.workshop.proofs [--rules FILE.rw] [--mutants 12] [--markdown]
 
 The mistakes are those of `abele mutate`. Most change what a rule computes, and are to be refuted.
-Some do not, such as a condition that only saves work; these are proved.
+Some do not, such as a condition that only saves work; these are proved, and programs test them too.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 from typing import Annotated
@@ -22,8 +23,8 @@ from ...ir.rules import RuleSet, RulesPass
 from ...ir.rules.bound_rule import BoundRule
 from ...ir.support.errors import InputError
 from ...passes.pipelines import PASSES
-from ..proving.proof import SECONDS
-from ..proving.rules import prove
+from ..proving.proof import SECONDS, prove_rule
+from ..proving.refuting import tested
 from ..proving.verdicts import Verdict, counted
 from ..testing.mutation.compare import Budget
 from ..testing.mutation.mutant import Mutant
@@ -38,21 +39,73 @@ EXAMPLES = 20
 
 def proved(rules: Iterable[BoundRule], of: RuleSet, seconds: float) -> list[Verdict]:
     """The verdicts on some rules of a set."""
-    return [prove(rule, of, seconds) for rule in rules]
+    return [prove_rule(rule, of, seconds) for rule in rules]
+
+
+NOTHING = "no program was found that the rule matches"
+"""Why a rule that matches nothing is not decided. The rule language warns of it."""
+COUNTED = (
+    *("refused when read", "refuted", "harmless", "matches nothing", "not decided"),
+    "proved, and a program differs",
+)
+"""What becomes of mistakes. The last is a fault of the proofs."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What becomes of a mistake.
+
+    Attributes:
+        what: one of COUNTED.
+        why: what is equal, or why not, in words.
+        seconds: of processor time of the proof.
+    """
+
+    mutant: Mutant
+    what: str
+    why: str
+    seconds: float = 0.0
+
+
+def judged(mutant: Mutant, seconds: float, testing: float) -> Judged:
+    """What becomes of a mistake: a mistake that is proved harmless is tested on programs too.
+
+    Args:
+        seconds: of processor time for the proof.
+        testing: seconds for the tests.
+    """
+    found = verdict_on(mutant, seconds)
+    if isinstance(found, InputError):
+        return Judged(mutant, "refused when read", str(found).partition("\n")[0])
+    why = found.equality if found.proved else found.reason
+    if not found.proved:
+        known = "refuted" if found.kind == "refuted" else "not decided"
+        return Judged(mutant, "matches nothing" if why == NOTHING else known, why, found.seconds)
+    rule, rules = _rule_of(mutant)
+    _, wrong = tested(rule, rules, testing)
+    if wrong is not None:
+        return Judged(mutant, COUNTED[-1], wrong.reason, found.seconds)
+    return Judged(mutant, "harmless", f"{found.kind}: {why}", found.seconds)
 
 
 def verdict_on(mutant: Mutant, seconds: float) -> Verdict | InputError:
     """The verdict on a rule with a mistake, or why the rule language refuses it."""
     try:
-        wrong = mutant.make()
+        rule, rules = _rule_of(mutant)
     except InputError as refused:
         return refused
+    return prove_rule(rule, rules, seconds)
+
+
+def _rule_of(mutant: Mutant) -> tuple[BoundRule, RuleSet]:
+    """The rule with a mistake, and its set. Raises InputError if the language refuses it."""
+    wrong = mutant.make()
     assert isinstance(wrong, RulesPass)
     named = RULE.search(mutant.before)
     assert named is not None
     rules = wrong.rule_set()
     (rule,) = (each for each in rules.bound if each.name == named[1])
-    return prove(rule, rules, seconds)
+    return rule, rules
 
 
 def _table(title: str, names: Sequence[str]) -> Table:
@@ -85,9 +138,25 @@ def proofs(
     ] = None,
     limit: Annotated[int, typer.Option("--mutants", min=0, help="Mistakes per pass.")] = 12,
     seconds: Annotated[float, typer.Option(min=0.1, help="CPU seconds for one rule.")] = SECONDS,
+    testing: Annotated[
+        float,
+        typer.Option(min=0, help="Seconds of tests for each mistake that is proved harmless."),
+    ] = 3.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the choice of mistakes.")] = 0,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the tables of docs/proofs.md only.")
+    ] = False,
 ) -> None:
-    """Print verdicts. Exit with status 1 if one of abele's own rules is refuted."""
+    """Print verdicts. Exit with status 1 if an own rule is refuted, or a proved one is wrong."""
+    if markdown:
+        files = [(file, rules_of(file)[0]) for file in rules or ()]
+        if files:
+            typer.echo("\n".join(_of_files(files, seconds)))
+        listed = list(_all_judged(limit, seconds, testing, seed)) if limit else []
+        typer.echo("\n".join(_of_mistakes(listed)))
+        if any(each.what == COUNTED[-1] for each in listed):
+            raise typer.Exit(1)
+        return
     refuted = False
     for name in RULED:
         (own,) = parse_pipeline(name, PASSES)
@@ -99,31 +168,59 @@ def proofs(
     for file in rules or ():
         of = rules_of(file)[0]
         _print_rules(str(file), proved(of.bound, of, seconds))
-    _print_mistakes(limit, seconds, seed)
+    refuted |= limit > 0 and _print_mistakes(limit, seconds, testing, seed)
     if refuted:
         raise typer.Exit(1)
 
 
-def _print_mistakes(limit: int, seconds: float, seed: int) -> None:
-    if not limit:
-        return
+def _all_judged(limit: int, seconds: float, testing: float, seed: int) -> Iterator[Judged]:
+    for mutant in mutants(RULED, limit, Budget(EXAMPLES, seed=seed)):
+        yield judged(mutant, seconds, testing)
+
+
+def _print_mistakes(limit: int, seconds: float, testing: float, seed: int) -> bool:
+    """Print what becomes of mistakes. Returns whether a proved one is wrong."""
     table = _table(
         "mistakes in rules", ("mistake", "verdict", "CPU s", "what is equal, or why not")
     )
     begin = process_time()
     counts: Counter[str] = Counter()
-    for mutant in mutants(RULED, limit, Budget(EXAMPLES, seed=seed)):
-        found = verdict_on(mutant, seconds)
-        if isinstance(found, InputError):
-            counts["refused when read"] += 1
-            table.add_row(mutant.name, "refused when read", "", str(found).partition("\n")[0])
-            continue
-        counts[found.kind if not found.proved else "proved"] += 1
-        _row(table, f"{mutant.name}: {mutant.after}", found)
+    for each in _all_judged(limit, seconds, testing, seed):
+        counts[each.what] += 1
+        refused = each.what == COUNTED[0]
+        name = each.mutant.name if refused else f"{each.mutant.name}: {each.mutant.after}"
+        shown = "" if refused else f"{each.seconds:.1f}"
+        table.add_row(name, each.what, shown, " ".join(each.why.split()))
     console().print(table)
-    found_text = ", ".join(f"{count} {what}" for what, count in counts.items())
+    found_text = ", ".join(f"{counts[what]} {what}" for what in COUNTED if counts[what])
     total = process_time() - begin
     console().print(f"{sum(counts.values())} mistakes: {found_text}; {total:.0f} CPU s")
+    return counts[COUNTED[-1]] > 0
+
+
+# The tables of docs/proofs.md
+
+
+def _of_files(files: Sequence[tuple[Path, RuleSet]], seconds: float) -> Iterator[str]:
+    """The lines of a table of the rules of some files, with the comment above each."""
+    yield "| rule | after | verdict | CPU s |"
+    yield "|---|---|---|---|"
+    for file, rules in files:
+        for rule in rules.bound:
+            found = prove_rule(rule, rules, seconds)
+            said = " ".join(rule.document.split())
+            yield f"| `{rule.name}` ({file.stem}) | {said} | {found.kind} | {found.seconds:.1f} |"
+
+
+def _of_mistakes(listed: Sequence[Judged]) -> Iterator[str]:
+    """The lines of a table of what becomes of the mistakes in each pass's rules."""
+    yield f"\n| rules of | mistakes | {' | '.join(COUNTED)} | CPU s of proofs |"
+    yield "|---" * (len(COUNTED) + 3) + "|"
+    for name in RULED:
+        own = [each for each in listed if each.mutant.subject == name]
+        counts = Counter(each.what for each in own)
+        shown = " | ".join(str(counts[what]) for what in COUNTED)
+        yield f"| {name} | {len(own)} | {shown} | {sum(each.seconds for each in own):.0f} |"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from abele.passes.rules.own import own_vocabulary
 from abele.tools.proving.verdicts import Verdict
 from abele.tools.testing.mutation.mutant import Mutant
 from abele.tools.testing.search.contracts import with_methods
-from abele.tools.workshop.proofs import proofs, verdict_on
+from abele.tools.workshop.proofs import COUNTED, judged, proofs, verdict_on
 
 RIGHT = "rule abs_of_abs: nn.abs(nn.abs(_) as a) => a"
 
@@ -37,6 +37,37 @@ def test_a_mistake_is_refuted_and_what_is_no_mistake_is_proved():
 def test_a_mistake_that_the_rule_language_refuses_is_none_of_a_proof():
     refused = verdict_on(mutant("rule abs_of_abs: nn.abs(nn.abs(x)) => y"), 5.0)
     assert isinstance(refused, InputError)
+
+
+def test_what_becomes_of_mistakes_is_told_apart():
+    def what(text: str) -> str:
+        return judged(mutant(f"rule abs_of_abs: {text}"), 1.0, 0.2).what
+
+    assert what("nn.abs(nn.neg(x)) => nn.neg(x)") == "refuted"
+    assert what("nn.neg(nn.neg(x: f32[...])) => x") == "harmless"
+    assert what("nn.abs(nn.abs(x)) => y") == "refused when read"
+
+
+def test_a_mistake_that_is_proved_though_a_program_differs_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    proved = Verdict("abs_of_abs", "all ranks", "equal to the bit")
+    monkeypatch.setattr(f"{proofs.__module__}.prove_rule", lambda *_: proved)
+    found = judged(mutant("rule abs_of_abs: nn.abs(nn.neg(x)) => nn.neg(x)"), 1.0, 5.0)
+    assert found.what == COUNTED[-1]
+
+
+def test_the_tables_of_the_page_are_markdown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    listed = [mutant("rule abs_of_abs: nn.abs(nn.neg(x)) => nn.neg(x)")]
+    monkeypatch.setattr(f"{proofs.__module__}.mutants", lambda *_: iter(listed))
+    file = tmp_path / "mine.rw"
+    file.write_text("// xla: -(-A).\nrule twice: nn.neg(nn.neg(x: f32[...])) => x\n")
+    proofs(rules=[file], limit=1, seconds=0.5, markdown=True)
+    printed = capsys.readouterr().out
+    assert "| `twice` (mine) | xla: -(-A). | all ranks |" in printed
+    assert "| canonicalize | 1 | 0 | 1 | 0 | 0 | 0 | 0 |" in printed
 
 
 def test_the_tables_have_abeles_own_rules_and_those_of_a_file(
