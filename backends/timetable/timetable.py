@@ -194,7 +194,7 @@ def demands(
         busiest: as that of `streams_of`.
     """
     check_size(moves)
-    messages = messages_of(moves, fabric, links, busiest)
+    messages = messages_of(moves, fabric, tiles, links, busiest)
     windows, latency = windows_of(messages, fabric, tiles, links)
     received = messages.fragments[messages.message] * fabric.receive_cycles
     control = np.bincount(messages.tile, messages.fragments * fabric.send_cycles, tiles)
@@ -285,7 +285,11 @@ def numbers_of(streams: Streams) -> Numbers:
 
 
 def messages_of(
-    moves: Sequence[Move], fabric: Fabric, links: LinkLanes | None = None, busiest: bool = False
+    moves: Sequence[Move],
+    fabric: Fabric,
+    tiles: int,
+    links: LinkLanes | None = None,
+    busiest: bool = False,
 ) -> Messages:
     """The messages of all moves, in the order in which they are listed.
 
@@ -302,9 +306,11 @@ def messages_of(
         words = -(-streams.elements * move.itemsize // fabric.word_bytes)
         tile = np.asarray(streams.source.tiles.of(streams.cell))
         receiver = np.asarray(streams.destination.tiles.of(streams.receiver))
-        wide = _wide(move, streams.stream, receiver, len(words), tile)
+        # The last of an odd number of tiles has no partner, whose lane a wide message needs.
+        wide = _wide(move, streams.stream, receiver, len(words), tile) * (tile ^ 1 < tiles)
         crosses = np.zeros_like(wide)
         if links is not None:
+            wide = wide * (links.chip_of(tile) == links.chip_of(tile ^ 1))
             away = links.chip_of(tile[streams.stream]) != links.chip_of(receiver)
             crosses[streams.stream[away]] = 1
         # A link carries words one by one.

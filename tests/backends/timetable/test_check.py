@@ -150,3 +150,13 @@ def test_who_listens_without_being_a_receiver_or_too_briefly_is_named():
 
 def test_wide_messages_that_are_right_can_run():
     check_timetable(paired(), Crossbar())
+
+
+def test_a_tile_without_a_partner_sends_a_word_a_cycle():
+    # The last of five tiles.
+    source = replace(blocks((8,), (1,)), first_tile=4)
+    move = Move("@a -> @b", source, blocks((8,), (1,), 4), None, 4, width=64)
+    table = timetable([move], Crossbar(), 5)
+    assert table.messages.wide.tolist() == [0]
+    assert table.on_tiles.all()
+    check_timetable(table, Crossbar())
