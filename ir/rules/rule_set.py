@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
-from xdsl.ir import Operation
-from xdsl.traits import is_side_effect_free
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.traits import IsTerminator, is_side_effect_free
 
 from ..open_types import agree
 from ..pass_levels import PassLevels
@@ -130,7 +130,7 @@ class RulePattern(RewritePattern):
             check_made(rule, op, made)
             # An observer asks for it with the first change.
             self.source = rule.source
-            _replace(op, match, made, rewriter)
+            _replace(op, match, made, rewriter, match_types=rule.kind != "lower")
             return
 
 
@@ -161,9 +161,33 @@ def _refuse(rule: BoundRule, root: Operation, problem: str) -> NoReturn:
     )
 
 
-def _replace(op: Operation, match: Match, made: Made, rewriter: PatternRewriter) -> None:
+def _as_returned(new: SSAValue, old: SSAValue, rewriter: PatternRewriter) -> SSAValue:
+    """The new value, with the type of the old one if that is returned and names other open sizes.
+
+    A function declares what it returns, and two types that agree may name a size in two ways.
+    """
+    if new.type == old.type or not isinstance(new, OpResult):
+        return new
+    if not _is_returned(old) or _is_returned(new):
+        return new
+    return rewriter.replace_value_with_new_type(new, old.type)
+
+
+def _is_returned(value: SSAValue) -> bool:
+    return any(use.operation.has_trait(IsTerminator) for use in value.uses)
+
+
+def _replace(
+    op: Operation, match: Match, made: Made, rewriter: PatternRewriter, *, match_types: bool
+) -> None:
     rewriter.insert(made.ops)
-    rewriter.replace(op, [], made.values)
+    values = made.values
+    if match_types:
+        values = [
+            _as_returned(new, old, rewriter)
+            for new, old in zip(made.values, op.results, strict=True)
+        ]
+    rewriter.replace(op, [], values)
     # Remove operations that only the root used. Other users still need theirs.
     for inner in match.matched[1:]:
         if (

@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
+import onnx
 import pytest
 
+from abele.ir.rules import Vocabulary, parse_rule_set
+from abele.tools.driver.context import new_context
 from abele.tools.testing import check_rules
+from abele.tools.testing.onnx_graphs.graph import ModelCase
 from abele.tools.testing.rules import RuleWrong
+from abele.tools.testing.rules.onnx_rewriting import rewritten
 
 EXAMPLES = 12
 
@@ -48,3 +53,22 @@ def test_a_rule_that_builds_what_an_opset_lacks_is_found(tmp_path: Path):
     wrong = "rule wrong: onnx.Mul(x: f32[...], onnx.Sigmoid(x)) => onnx.Swish(x)"
     with pytest.raises(RuleWrong, match="Swish: opset [0-9]+ of ai.onnx does not have it"):
         check(wrong, tmp_path, 60)
+
+
+def test_a_value_that_is_returned_keeps_the_names_of_its_sizes():
+    # Shape inference does not know that this Conv keeps the size H, and names it otherwise.
+    text = (
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[N,1,H,8] x) => (float[N,1,H,8] y) '
+        "<float[1,1,3,3] w = {1,1,1,1,1,1,1,1,1}> "
+        "{ c = Conv <pads = [1,1,1,1]> (x, w) r = Relu (c) y = Relu (r) }"
+    )
+    proto = onnx.parser.parse_model(text)
+    case = ModelCase(proto, {})
+    rules = parse_rule_set(
+        "rule twice: onnx.Relu(onnx.Relu(_) as r) => r", Vocabulary(new_context())
+    )
+    after = rewritten(case, rules.bound[0], rules.vocabulary).proto
+    assert [node.op_type for node in after.graph.node] == ["Conv", "Relu"]
+    assert [d.dim_param for d in after.graph.output[0].type.tensor_type.shape.dim] == [
+        *("N", "", "H", "")
+    ]
