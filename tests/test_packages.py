@@ -73,7 +73,8 @@ OF_SEVERAL = {
     "passes/replicas": ("planted_replicas",),
     "tools": ("networks", "placed_functions", "several_chips"),
     "tools/commands": (
-        *("hostile_names", "odd_folders", "prove_programs", "table_widths", "wrong_inputs"),
+        *("hostile_names", "odd_folders", "prove_programs", "strict_run", "table_widths"),
+        "wrong_inputs",
     ),
     "tools/debug": ("opt_onnx", "overflow"),
     "tools/driver/decoding": ("packed_decoder",),
@@ -88,7 +89,7 @@ OF_SEVERAL = {
     "tools/importers/onnx_models": ("round_trip",),
     "tools/importers/pt2": ("both_forms", "live"),
     "tools/importers/stablehlo": ("both_forms", "programs"),
-    "tools/proving": ("public_rules",),
+    "tools/proving": ("public_rules", "wrong_rules"),
     "tools/proving/scalars": ("meanings",),
     "tools/testing/generators": ("blind_spots",),
     "tools/testing/mutation": ("mutate",),

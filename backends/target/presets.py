@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 _UNITS = "poplibs ConvPartial1x1Out.cpp, 8 on the first IPU"
 _RESERVED = "code, stacks, vertex state, exchange code"
-_KNOWLES = "Knowles, Hot Chips 2021: memory, datapath and transport"
+_KNOWLES = (
+    "assumed: which of the figures of Knowles, Hot Chips 2021, belongs to these types; memory, "
+    "datapath and transport"
+)
 _CARD = "assumed: a PCIe card has no DRAM of its own, and the host's is not counted"
 
 
@@ -52,9 +55,9 @@ _CHIPS: Mapping[str, Mapping[str, Own]] = {
     # The energies are those of arithmetic with its reads of memory and its transport. So the facts
     # of memory and exchange stay unknown.
     "mk2": {
-        "energy.float16_float16_pj_per_mac": Own(2.6, f"published: {_KNOWLES}, 1.3 pJ/flop"),
-        "energy.float16_float32_pj_per_mac": Own(3.5, f"published: {_KNOWLES}, 1.75 pJ/flop"),
-        "energy.float32_float32_pj_per_mac": Own(6.6, f"published: {_KNOWLES}, 3.3 pJ/flop"),
+        "energy.float16_float16_pj_per_mac": Own(2.6, f"{_KNOWLES}, 1.3 pJ/flop"),
+        "energy.float16_float32_pj_per_mac": Own(3.5, f"{_KNOWLES}, 1.75 pJ/flop"),
+        "energy.float32_float32_pj_per_mac": Own(6.6, f"{_KNOWLES}, 3.3 pJ/flop"),
         "area.die_mm2": Own(823.0, "published: Graphcore, 59.4e9 transistors on 823 mm2"),
         "area.die_tiles": Own(1472, "published: Graphcore, Hot Chips 2021"),
         "area.die_bytes_per_tile": Own(638_976, "published: 624 KiB, Graphcore, Hot Chips 2021"),

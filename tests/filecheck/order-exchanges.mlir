@@ -1,7 +1,8 @@
 // RUN: abele opt %s -p order-exchanges | filecheck %s
 
-// Rows on tiles become columns on tiles. Every tile sends to every other one: a Latin square.
-// CHECK: exchange.move [@x] -> @y order <((d1 - s0) mod 4) of [1, 4] from [4, 1]>
+// Rows on tiles become columns on tiles. Every tile sends to every other one: a Latin square of the
+// places of a message at its sender and at its receiver.
+// CHECK: exchange.move [@x] -> @y order <((p1 - q0) mod 4) of [1, 4] from [4, 1]>
 // An order that somebody wrote stays.
 // CHECK: exchange.move [@x] -> @z order <(d1)>
 builtin.module attributes {abele.target = "tiny:4"} {
