@@ -234,6 +234,9 @@ class _Binder:
             if isinstance(each, Build):
                 models |= {each.head, each.like}
                 made += [operand for operand in each.operands if not isinstance(operand, Rest)]
+            else:
+                # What stays as it is keeps its attributes.
+                models.add(each.name)
         for pattern in rule.pattern.walk():
             if pattern.others and pattern.name not in models - {""}:
                 name = pattern.name or "p"

@@ -130,7 +130,7 @@ class Builder:
         """All new operations. Their location is that of the matched operations."""
         root = self.match.matched[0]
         for let in self.rule.lets:
-            self.env[let.name] = self._op(let.build, None)
+            self.env[let.name] = self._op(let.build, None, let.name)
         values: list[SSAValue] = []
         for i, each in enumerate(self.rule.results):
             if isinstance(each, Build):
@@ -148,8 +148,25 @@ class Builder:
     def _value(self, reference: Reference) -> SSAValue:
         found = self.env[reference.name]
         if isinstance(found, Operation):
-            return found.results[reference.index or 0]
+            index, count = reference.index or 0, len(found.results)
+            if index >= count:
+                has = f"{count} result{'' if count == 1 else 's'}"
+                self._refuse(reference.place, f"{reference.name}#{index}: {found.name} has {has}")
+            return found.results[index]
         return cast(SSAValue, found)
+
+    def _read_of(self, name: str) -> int:
+        """How many results of a new operation the right side reads, those between them too."""
+        pending: list[Build | Reference | Rest] = [*self.rule.results]
+        pending += [each.build for each in self.rule.lets]
+        most = 0
+        while pending:
+            each = pending.pop()
+            if isinstance(each, Build):
+                pending += each.operands
+            elif isinstance(each, Reference) and each.name == name:
+                most = max(most, (each.index or 0) + 1)
+        return most
 
     def _operands(self, given: Sequence[Build | Reference | Rest]) -> list[SSAValue]:
         operands: list[SSAValue] = []
@@ -165,7 +182,7 @@ class Builder:
                 operands.append(self._value(each))
         return operands
 
-    def _op(self, build: Build, default: Sequence[Attribute] | None) -> Operation:
+    def _op(self, build: Build, default: Sequence[Attribute] | None, name: str = "") -> Operation:
         operands = self._operands(build.operands)
         model: Operation | None = None
         if "." in build.head:
@@ -178,6 +195,9 @@ class Builder:
             cls = type(model)
         properties, attributes = self._attributes(cls, model, build.settings)
         types = [self._type(each) for each in build.types] if build.types else None
+        if default is None and issubclass(cls, InfersFor):
+            # An operation that may have further results has those that the rule reads.
+            default = [NoneAttr()] * self._read_of(name)
         regions = self._regions(cls, model)
         try:
             op = create(cls, operands, properties, attributes, regions, types, default)

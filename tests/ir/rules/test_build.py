@@ -80,6 +80,11 @@ def test_an_operand_needs_one_result():
         rewritten("rule r: nn.neg(x) => nn.abs(try.split(x) : (type(x), type(x)))", BODY)
 
 
+def test_a_result_that_an_operation_does_not_have_is_refused():
+    with pytest.raises(InputError, match=r"my.rw:1:\d+: rule r: q#1: nn.neg has 1 result; it was"):
+        rewritten("rule r: nn.neg(x) => let q = nn.neg(x); q#1", BODY)
+
+
 def test_a_value_that_its_attribute_cannot_hold_is_refused():
     with pytest.raises(InputError, match=r"my.rw:1:\d+: rule r: count of try.other cannot be 0.5"):
         rewritten(

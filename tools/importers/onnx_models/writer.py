@@ -390,4 +390,5 @@ def _is_left_out(op: Operation, index: int, value: SSAValue) -> bool:
     names = names_of_results(op)
     if names:
         return index < len(names) and not names[index] and value.first_use is None
-    return value.first_use is None and index > 0
+    least = op.DEFINITION.results[0] if isinstance(op, Operator) else 1
+    return value.first_use is None and index >= max(least, 1)

@@ -21,6 +21,13 @@ def check(text: str, tmp_path: Path, examples: int = EXAMPLES):
     return check_rules(path, examples=examples, seed=0, reduce_seconds=3.0, folder=tmp_path / "bad")
 
 
+def applied(rule: str, model: str) -> onnx.ModelProto:
+    """A model behind a rule."""
+    rules = parse_rule_set(rule, Vocabulary(new_context()))
+    case = ModelCase(onnx.parser.parse_model(model), {})
+    return rewritten(case, rules.bound[0], rules.vocabulary).proto
+
+
 def test_rules_that_hold_are_found_to_hold(tmp_path: Path):
     report = check(
         "rule relu: onnx.Relu(onnx.Relu(_) as r) => r\n"
@@ -62,13 +69,29 @@ def test_a_value_that_is_returned_keeps_the_names_of_its_sizes():
         "<float[1,1,3,3] w = {1,1,1,1,1,1,1,1,1}> "
         "{ c = Conv <pads = [1,1,1,1]> (x, w) r = Relu (c) y = Relu (r) }"
     )
-    proto = onnx.parser.parse_model(text)
-    case = ModelCase(proto, {})
-    rules = parse_rule_set(
-        "rule twice: onnx.Relu(onnx.Relu(_) as r) => r", Vocabulary(new_context())
-    )
-    after = rewritten(case, rules.bound[0], rules.vocabulary).proto
+    after = applied("rule twice: onnx.Relu(onnx.Relu(_) as r) => r", text)
     assert [node.op_type for node in after.graph.node] == ["Conv", "Relu"]
     assert [d.dim_param for d in after.graph.output[0].type.tensor_type.shape.dim] == [
         *("N", "", "H", "")
     ]
+
+
+def test_a_new_operation_has_the_further_results_that_the_right_side_reads():
+    text = (
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[1,1,4,4] x) => (int64[1,1,4,4] y) '
+        "{ y = Cast <to = 7> (x) }"
+    )
+    rule = "rule r: onnx.Cast(x) => let p = onnx.MaxPool(x) {kernel_shape = [1, 1]}; p#1"
+    (node,) = applied(rule, text).graph.node
+    assert (node.op_type, len(node.output), node.output[1]) == ("MaxPool", 2, "y")
+
+
+def test_a_result_that_an_operator_must_have_is_written_though_nothing_reads_it():
+    text = (
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (uint8[4] y) '
+        "{ y = Cast <to = 2> (x) }"
+    )
+    after = applied("rule r: onnx.Cast(x) => let q = onnx.DynamicQuantizeLinear(x); q#0", text)
+    (node,) = after.graph.node
+    assert len({*node.output, ""}) == 4
+    onnx.checker.check_model(after, full_check=True)
