@@ -15,6 +15,9 @@ BEST, CONSTRAINT, PARETO = "--best", "--constraint", "pareto"
 LEAST, MOST = "min", "max"
 """The first word of what makes a point the best."""
 
+BY = "by"
+"""The word between the two columns of a table."""
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -36,18 +39,38 @@ class Goal:
 
 
 @dataclass(frozen=True)
+class SideBySide:
+    """A table of one figure, with a column for each value of another column.
+
+    Attributes:
+        figure: the column whose values are the cells.
+        by: the column whose values are the heads.
+    """
+
+    figure: str
+    by: str
+
+    @property
+    def text(self) -> str:
+        """The text that read_table reads."""
+        return f"{self.figure} {BY} {self.by}"
+
+
+@dataclass(frozen=True)
 class Choice:
-    """What a sweep chooses.
+    """What a sweep chooses, and how it shows its rows.
 
     Attributes:
         best: what makes a point the best of its model; None chooses nothing.
         constraints: what a point must keep to be chosen, or to be in the picture.
         pareto: the goals of the picture: no point of its front is worse than another one in both.
+        tables: the tables of the summary that show figures side by side.
     """
 
     best: Goal | None = None
     constraints: tuple[Condition, ...] = ()
     pareto: tuple[Goal, Goal] | None = None
+    tables: tuple[SideBySide, ...] = ()
 
     def allows(self, row: Mapping[str, Any]) -> bool:
         """Whether a row has figures and keeps the constraints. Raises InputError."""
@@ -85,9 +108,17 @@ def read_goal(text: str, where: str) -> Goal:
     return Goal(text.strip(), read_value(rest, f"{where} {word}"), 1 if word == LEAST else -1)
 
 
+def read_table(text: str, where: str) -> SideBySide:
+    """The table in a text such as "items_per_s by target". Raises InputError."""
+    words = text.split()
+    if len(words) != 3 or words[1] != BY:
+        raise InputError(f"{where} {text}: need two columns, such as items_per_s {BY} target")
+    return SideBySide(words[0], words[2])
+
+
 def read_choice(table: Mapping[str, object], place: str) -> Choice:
     """The choice that a table of a spec asks for. Raises InputError."""
-    known = ("best", "constraints", "pareto")
+    known = ("best", "constraints", "pareto", "tables")
     for key in table:
         if key not in known:
             raise InputError(f"{place}: no such key {key!r}{suggestion(key, known)}")
@@ -105,6 +136,10 @@ def read_choice(table: Mapping[str, object], place: str) -> Choice:
             for each in _texts(table.get("constraints", []), f"{place}: constraints")
         ),
         (goals[0], goals[1]) if goals else None,
+        tuple(
+            read_table(each, f"{place}: tables:")
+            for each in _texts(table.get("tables", []), f"{place}: tables")
+        ),
     )
 
 

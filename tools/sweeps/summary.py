@@ -7,17 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .axes import length
+from .choice import SideBySide
 from .columns import FITS, STATUSES
 from .folder import PAGE, PICTURE, ROWS, SECONDS
 from .front import Drawn, ordered_front
+from .side_by_side import laid
 from .spec import Spec
 from .tables import Rows, key_columns
 
 MOST_ROWS = 60
 """The most rows of a table. The Parquet file has all."""
 
+MOST_HEADS = 12
+"""The most columns of figures side by side."""
+
 MOST_VALUES = 8
 """The most values of a key that are listed."""
+
+NOTHING = "none"
+"""The head of points to which the spec gives no value of the column that lies across."""
 
 SHOWN = ("items_per_s", "cycles", "binds", "utilisation", "max_tile_bytes")
 """The figures of the tables, besides those of the goals."""
@@ -60,6 +68,11 @@ def _lines(spec: Spec, rows: Rows, points: Drawn, title: str) -> Iterator[str]:
     yield ""
     yield f"![The Pareto picture]({PICTURE})"
     yield ""
+    for each in spec.choice.tables:
+        yield f"## {each.text}"
+        yield ""
+        yield from _side_by_side(each, rows)
+        yield ""
     without = [row for row in rows.rows if row["status"] != FITS]
     if without:
         yield "## Points without figures"
@@ -127,6 +140,25 @@ def _table(columns: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
     if len(rows) > MOST_ROWS:
         yield ""
         yield f"{len(rows) - MOST_ROWS:,} more rows are in `{ROWS}`."
+
+
+def _side_by_side(table: SideBySide, rows: Rows) -> Iterator[str]:
+    found = laid(table, rows)
+    first = len(found.names)
+    width = first + min(len(found.heads), MOST_HEADS)
+    heads = [_cell(shown_figure(head)) or NOTHING for head in found.heads]
+    names = [name.replace("_", " ") for name in found.names]
+    yield f"| {' | '.join([*names, *heads][:width])} |"
+    yield f"|{'|'.join((['---'] * first + ['--:'] * len(heads))[:width])}|"
+    for line in found.lines[:MOST_ROWS]:
+        yield f"| {' | '.join(_cell(shown_figure(value)) for value in line[:width])} |"
+    for count, most, what in (
+        (len(found.lines), MOST_ROWS, "rows"),
+        (len(heads), MOST_HEADS, "columns"),
+    ):
+        if count > most:
+            yield ""
+            yield f"{count - most:,} more {what} are in `{ROWS}`."
 
 
 def shown_figure(value: Any) -> str:

@@ -22,6 +22,7 @@ from .picture import draw, write_page
 from .plans import numbers_in_rounds
 from .points import Prepared, Preparing, point_at
 from .remaining import counted
+from .side_by_side import check_tables
 from .spec import Spec, read_spec, spec_of
 from .summary import summary_text
 from .tables import Rows, failed_row, frame_of, needs_arrow, rows_of, write_rows
@@ -117,6 +118,7 @@ def run_sweep(spec: Spec, place: Path, executor: Executor, watch: Watch = lambda
 
     On KeyboardInterrupt, the folder keeps all rows that came. Raises InputError.
     """
+    check_tables(spec)
     needs_arrow()
     # The picture at the end needs it.
     _ = new_figure()

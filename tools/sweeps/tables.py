@@ -58,8 +58,7 @@ class Rows:
 def rows_of(spec: Spec, some: Iterable[Prepared], records: Mapping[str, Record]) -> Rows:
     """The rows of points that have records or no machine."""
     keys = key_columns(spec)
-    kinds = dict(PLACES) | {name: kind for name, kind in keys.values()}
-    kinds |= {each.name: each.kind for each in COLUMNS}
+    kinds = column_kinds(spec)
     rows: list[Row] = []
     times: list[Row] = []
     for each in sorted(some, key=lambda prepared: prepared.point.number):
@@ -73,6 +72,12 @@ def rows_of(spec: Spec, some: Iterable[Prepared], records: Mapping[str, Record])
             times.append({"point": each.point.number, **record.seconds})
         rows.append(dict.fromkeys(kinds) | _places(each, keys) | dict(figures))
     return Rows(kinds, tuple(name for name, _ in keys.values()), tuple(rows), tuple(times))
+
+
+def column_kinds(spec: Spec) -> dict[str, str]:
+    """The kinds of the columns of a spec's rows, in order."""
+    own = {name: kind for name, kind in key_columns(spec).values()}
+    return dict(PLACES) | own | {each.name: each.kind for each in COLUMNS}
 
 
 def _places(each: Prepared, keys: Mapping[str, tuple[str, str]]) -> dict[str, Any]:

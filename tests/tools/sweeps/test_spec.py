@@ -119,6 +119,7 @@ def test_a_target_may_be_a_file_beside_the_spec(tmp_path: Path):
         ({"result": {"best": "max items +"}}, "result: best: max .*not understood"),
         ({"result": {"constraints": ["chips"]}}, "not understood.*need a comparison"),
         ({"result": {"pareto": ["min tiles"]}}, "1 goals; need two"),
+        ({"result": {"tables": ["cycles tiles"]}}, "cycles tiles: need two columns"),
         ({"result": {"worst": "x"}}, "no such key 'worst'"),
         ({"load": "x.py"}, "load: need a list of paths"),
     ],
