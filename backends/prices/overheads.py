@@ -64,6 +64,7 @@ def overheads(
     codelets: dict[Hashable, NDArray[np.bool_]] = {}
     state, exchange = np.zeros(tiles, np.int64), np.zeros(tiles, np.int64)
     for step in steps:
+        exchange += exchange_code(step, variables, tiles, target)
         for op in step.body.block.ops:
             if isinstance(op, Vertices):
                 plan = op.plan.data
@@ -73,8 +74,6 @@ def overheads(
                 runs = codelets.setdefault((body, plan.method, types), np.zeros(tiles, bool))
                 runs[here] |= True
                 state[here] += _vertices(op.space.data, plan) * _state_bytes(op, target)
-            elif isinstance(op, Copy):
-                _add_messages(op, variables, target, exchange)
     run = target.code
     code = run.instruction_bytes * (
         run.codelet_instructions * sum(codelets.values(), np.zeros(tiles, np.int64))
@@ -86,6 +85,17 @@ def overheads(
         exchange_code=exchange,
         stacks=run.stack_bytes * (target.workers + 1) * used,
     )
+
+
+def exchange_code(
+    step: Superstep, variables: Mapping[str, Variable], tiles: int, target: Target
+) -> Integers:
+    """The bytes of the instructions that send and receive in a superstep: (tiles,)."""
+    found = np.zeros(tiles, np.int64)
+    for op in step.body.block.ops:
+        if isinstance(op, Copy):
+            _add_messages(op, variables, target, found)
+    return found
 
 
 def _vertices(space: Space, plan: Plan) -> Integers:

@@ -11,7 +11,7 @@ from ...dialects.message_order import LONGEST_MESSAGE
 from ...ir.support.arrays import Integers
 from ..fabrics.fabric import Fabric
 from ..faults import MachineFault
-from .link_lanes import Crossings, LinkLanes
+from .link_lanes import Crossings, LinkLanes, lane_name
 from .timetable import Timetable
 
 
@@ -74,10 +74,7 @@ class _Checked:
 
     def lane(self, number: int) -> str:
         """A lane, for people."""
-        own = number - 2 * len(self.table.control)
-        if own >= 0:
-            return "link" if self.links is None else self.links.name_of(own)
-        return f"the lane {'in' if number % 2 else 'out'} of tile {number // 2}"
+        return lane_name(number, len(self.table.control), self.links)
 
 
 def _too_long(checked: _Checked) -> str:

@@ -149,3 +149,16 @@ class LinkLanes:
         """Where the links of each pair of chips begin among these rows: (pairs + 1,)."""
         pairs = np.arange(self.links.chips**2 + 1)
         return np.searchsorted(self._routes.pair[self._sorted], pairs)
+
+
+def lane_name(number: int, tiles: int, links: LinkLanes | None) -> str:
+    """A lane of a timetable, for people.
+
+    Args:
+        tiles: of the machine. Their lanes come first.
+        links: between its chips; None if it has one, or if nobody knows them here.
+    """
+    own = number - 2 * tiles
+    if own >= 0:
+        return "link" if links is None else links.name_of(own)
+    return f"the lane {'in' if number % 2 else 'out'} of tile {number // 2}"

@@ -87,19 +87,19 @@ class Demands:
         No order is faster where there is no latency.
         """
         tiles = len(self.control)
-        busy = self._busy[: 2 * tiles].reshape(tiles, 2)
+        busy = self.busy[: 2 * tiles].reshape(tiles, 2)
         return np.maximum(busy.max(axis=1), self.control)
 
     @property
     def bound(self) -> int:
         """The cycles of the busiest tile, or lane of a link: those of a perfect order."""
-        links = self._busy[2 * len(self.control) :]
+        links = self.busy[2 * len(self.control) :]
         return int(max(self.bounds.max(initial=0), links.max(initial=0)))
 
     @property
     def lanes(self) -> int:
         """The number of lanes."""
-        return len(self._busy)
+        return len(self.busy)
 
     @cached_property
     def on_tiles(self) -> NDArray[np.bool_]:
@@ -107,7 +107,7 @@ class Demands:
         return self.windows.lane < 2 * len(self.control)
 
     @cached_property
-    def _busy(self) -> Integers:
+    def busy(self) -> Integers:
         """The cycles that each lane is used: (lanes,)."""
         lane, length = self.windows.lane, self.windows.length
         return np.bincount(lane, length, 2 * len(self.control)).astype(np.int64)
@@ -212,10 +212,16 @@ def exchange_ends(
 
     Raises InputError as timetable does.
     """
-    # Names and addresses change nothing, so that equal layers share their timetables.
-    alike = tuple(replace(move, name="", address=(0, 0), copy=0) for move in moves)
     check_size(moves)
-    return _ends(alike, fabric, tiles, links)
+    return _ends(without_names(moves), fabric, tiles, links)
+
+
+def without_names(moves: Sequence[Move]) -> tuple[Move, ...]:
+    """The moves without names and addresses, which change nothing in a timetable.
+
+    So equal layers share their timetables.
+    """
+    return tuple(replace(move, name="", address=(0, 0), copy=0) for move in moves)
 
 
 @lru_cache(maxsize=1024)

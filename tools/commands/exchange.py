@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.table import Table
 
+from ...backends.timetable.link_lanes import LinkLanes
+from ...backends.timetable.timetable import Timetable
+from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
 from ..driver.compile import compiled
 from ..driver.files import check_files
 from ..views.exchange.exchanges import (
     Exchange,
     TileRow,
+    code_bytes,
     exchange_of,
     exchanging_steps,
     move_rows,
     receives_of,
     sends_of,
     superstep_named,
+    why,
 )
 from ..views.exchange.picture import draw_exchange
 from ..views.terminal import console
@@ -56,8 +63,9 @@ def exchange_command(
 ) -> None:
     """Show when the messages of an exchange leave and arrive.
 
-    Without --superstep, lists the longest exchanges. The bound is what the busiest lane takes: the
-    cycles of a perfect order.
+    Without --superstep, lists the longest exchanges, and what those over their bound wait for. The
+    bound is what the busiest lane takes: the cycles of a perfect order. The code of an exchange is
+    the bytes of its instructions, on the tile with the most and on the mean of those that have any.
     """
     with user_errors(text_in(model), model) as context:
         extensions = context.load(how.load)
@@ -77,7 +85,8 @@ def exchange_command(
             raise InputError(f"--tile {tile}; {target.label()} has tiles 0..{target.tiles - 1}")
         if not superstep:
             steps = exchanging_steps(module)
-            _show_all([exchange_of(module, step, target, order=order) for step in steps], top)
+            found = [exchange_of(module, step, target, order=order) for step in steps]
+            _show_all(found, top, LinkLanes.of(target))
             return
         found = exchange_of(module, superstep_named(module, superstep), target, order=order)
         if draw is not None and not len(found.table.start):
@@ -90,24 +99,46 @@ def exchange_command(
             draw_exchange(found, draw)
 
 
-def _show_all(exchanges: list[Exchange], top: int) -> None:
+def _show_all(exchanges: list[Exchange], top: int, links: LinkLanes | None) -> None:
     """Print the longest exchanges."""
     longest = sorted(exchanges, key=lambda each: -each.table.cycles)
     table = Table(title="longest exchanges", title_justify="left")
-    for name in ("superstep", "messages", "bound", "cycles", "times the bound"):
+    names = (
+        "superstep",
+        "messages",
+        "bound",
+        "cycles",
+        "times the bound",
+        "code, most",
+        "code, mean",
+    )
+    for name in names:
         table.add_column(name, justify="left" if name == "superstep" else "right")
     for each in longest[:top]:
-        bound, cycles = each.table.bound, each.table.cycles
-        numbers = f"{len(each.table.start):,}", f"{bound:,}", f"{cycles:,}"
-        table.add_row(each.name, *numbers, f"{cycles / max(bound, 1):.2f}")
+        table.add_row(each.name, *_figures([each.table], each.code))
     if exchanges:
         table.add_section()
-        bound = sum(each.table.bound for each in exchanges)
-        cycles = sum(each.table.cycles for each in exchanges)
-        number = f"{sum(len(each.table.start) for each in exchanges):,}"
-        shown = f"all {len(exchanges)}", number, f"{bound:,}", f"{cycles:,}"
-        table.add_row(*shown, f"{cycles / max(bound, 1):.2f}")
-    console().print(table)
+        code = np.sum([each.code for each in exchanges], axis=0)
+        table.add_row(f"all {len(exchanges)}", *_figures([each.table for each in exchanges], code))
+    terminal = console()
+    terminal.print(table)
+    for each in longest[:top]:
+        if each.table.cycles > each.table.bound:
+            reason = why(each.table, each.table.moves, links)
+            terminal.print(f"@{each.name}: {reason}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _figures(tables: Sequence[Timetable], code: Integers) -> tuple[str, ...]:
+    """Columns of exchanges that follow each other.
+
+    Args:
+        code: bytes of their instructions on each tile.
+    """
+    messages = sum(len(each.start) for each in tables)
+    bound, cycles = sum(each.bound for each in tables), sum(each.cycles for each in tables)
+    most, mean = code_bytes(code)
+    times = f"{cycles / max(bound, 1):.2f}"
+    return f"{messages:,}", f"{bound:,}", f"{cycles:,}", times, f"{most:,}", f"{mean:,.0f}"
 
 
 def _show(exchange: Exchange) -> None:

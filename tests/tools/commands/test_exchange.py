@@ -68,6 +68,15 @@ def test_an_order_is_shown_and_makes_an_exchange_shorter():
     assert cycles[1] < cycles[0]
 
 
+def test_exchanges_over_their_bound_say_what_they_wait_for():
+    plain, best = exchange("--top", "1").stdout, exchange("--top", "1", "--order").stdout
+    for text, order in ((plain, "in the order of the senders"), (best, "in order <")):
+        (reason,) = (line for line in text.splitlines() if line.startswith("@"))
+        assert reason.startswith("@centre+exp: ")
+        assert " messages wait for each other on " in reason
+        assert order in reason
+
+
 def test_a_tile_lists_as_many_words_as_it_sends_and_receives():
     shown = exchange("--superstep", "centre+exp.1", "--tile", "1").stdout
     sends, receives = shown.split("tile 1 receives")

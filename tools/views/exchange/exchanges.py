@@ -8,14 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....backends.prices.overheads import exchange_code
 from ....backends.prices.price import variables_of
 from ....backends.target import Target
-from ....backends.timetable.link_lanes import LinkLanes
+from ....backends.timetable.link_lanes import LinkLanes, lane_name
 from ....backends.timetable.moves import Move, moves_of
 from ....backends.timetable.orders import best_order
+from ....backends.timetable.reasons import reason_of
 from ....backends.timetable.timetable import Timetable, timetable_on
 from ....backends.timetable.words import carried
 from ....dialects.steps import Superstep
+from ....ir.support.arrays import Integers
 from ....ir.support.errors import InputError
 from ....ir.support.suggestions import suggestion
 from ....ir.upstream import ModuleOp
@@ -28,10 +31,12 @@ class Exchange:
     Attributes:
         name: of the superstep.
         table: of all its messages.
+        code: bytes of the instructions of each tile that send and receive, (tiles,).
     """
 
     name: str
     table: Timetable
+    code: Integers
 
 
 def superstep_named(module: ModuleOp, name: str) -> Superstep:
@@ -55,10 +60,12 @@ def exchange_of(module: ModuleOp, step: Superstep, target: Target, *, order: boo
     Args:
         order: whether moves without an order get the one that order-exchanges would write.
     """
-    moves = moves_of(step, variables_of(module))
+    variables = variables_of(module)
+    moves = moves_of(step, variables)
     if order:
         moves = _ordered(moves, target)
-    return Exchange(step.sym_name.data, timetable_on(moves, target))
+    code = exchange_code(step, variables, target.tiles, target)
+    return Exchange(step.sym_name.data, timetable_on(moves, target), code)
 
 
 def _ordered(moves: Sequence[Move], target: Target) -> list[Move]:
@@ -70,6 +77,34 @@ def _ordered(moves: Sequence[Move], target: Target) -> list[Move]:
             some = [replace(move, order=best) for move in some]
         found += some
     return found
+
+
+def code_bytes(code: Integers) -> tuple[int, float]:
+    """The most bytes of code that a tile has, and the mean of the tiles that have any."""
+    having = code[code > 0]
+    return int(code.max(initial=0)), float(having.mean()) if len(having) else 0.0
+
+
+def why(table: Timetable, moves: Sequence[Move], links: LinkLanes | None) -> str:
+    """Why an exchange takes as long as it does, for people; "" if nothing is exchanged.
+
+    Args:
+        moves: those of the timetable, with their names.
+        links: between the chips of the machine; None if it has one.
+    """
+    reason = reason_of(table)
+    if reason is None:
+        return ""
+    if reason.tile >= 0:
+        return f"the supervisor of tile {reason.tile}"
+    if reason.lanes == 1 or table.cycles <= table.bound:
+        return lane_name(reason.lane, len(table.control), links)
+    move = moves[reason.move]
+    order = f"order <{move.order.text()}>" if move.order else "the order of the senders"
+    return (
+        f"{reason.messages:,} messages wait for each other on {reason.lanes:,} lanes; the last is "
+        f"of {move.name}, in {order}"
+    )
 
 
 class MoveRow(NamedTuple):
