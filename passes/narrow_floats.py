@@ -15,7 +15,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from ..backends.codelets.conversion import float_limits
+from ..backends.codelets.conversion import converted, float_limits
 from ..dialects import control, nn
 from ..dialects.dtypes import numpy_dtype
 from ..dialects.levels import NN
@@ -61,8 +61,9 @@ class NarrowFloats(ModulePass):
     A step of training updates its weights in float32, so that small updates are not lost; the
     weights and what the optimiser keeps stay float32 (master weights). With `states=narrow` they
     become narrow too, and so do the updates. With `states=unseen`, a state that the host neither
-    reads nor sets, such as the cache of a decoder, becomes narrow if each reader casts it and only
-    narrow values are stored. No value changes by that, and the program casts no state.
+    reads nor sets, such as the cache of a decoder, becomes narrow if each reader casts it, if only
+    narrow values are stored, and if the narrow type holds its first value. No value changes by
+    that, and the program casts no state.
 
         %1 = nn.relu %x : tensor<4xf32>
 
@@ -261,7 +262,7 @@ def _changing(module: ModuleOp) -> list[nn.StateOp]:
 
 
 def _narrow_already(narrowing: _Narrowing) -> list[nn.StateOp]:
-    """The states of which each reader takes a narrow cast, and that receive only narrow values.
+    """The states of which each reader takes a narrow cast, and that have only narrow values.
 
     The host must not see them: it reads and sets listed states in the types of the model.
     """
@@ -277,7 +278,18 @@ def _narrow_already(narrowing: _Narrowing) -> list[nn.StateOp]:
             continue
         if not is_narrow:
             seen.add(op.state.string_value())
-    return [op for op in _changing(module) if op.sym_name.data not in seen]
+    dtype = numpy_dtype(narrowing.element)
+    return [
+        op
+        for op in _changing(module)
+        if op.sym_name.data not in seen and _holds(dtype, op.value.array)
+    ]
+
+
+def _holds(dtype: np.dtype[Any], values: NDArray[Any]) -> bool:
+    """Whether a narrow type has all these float32 values. A program may round others in its own
+    way: by words, or to the largest number."""
+    return np.array_equal(converted(converted(values, dtype), values.dtype), values, equal_nan=True)
 
 
 def _narrow_states(narrowing: _Narrowing, states: Sequence[nn.StateOp]) -> None:

@@ -59,12 +59,19 @@ def overflowing_as(module: ModuleOp, other: ModuleOp) -> ModuleOp:
     The other one is made from it by a pipeline. Returns the module itself where stores overflow to
     infinity.
     """
-    rule = other.attributes.get(OVERFLOW)
-    if not isinstance(rule, StringAttr):
+    rule = rule_of(other)
+    if rule is Overflow.INFINITY:
         return module
     found = module.clone()
-    RoundStores("nearest", cast("Any", rule.data)).apply(Context(), found)
+    RoundStores("nearest", cast("Any", rule.name.lower())).apply(Context(), found)
     return found
+
+
+def rule_of(module: ModuleOp) -> Overflow:
+    """The rule by which the stores of a module overflow, at any level."""
+    rule = module.attributes.get(OVERFLOW)
+    named = rule.data if isinstance(rule, StringAttr) else ""
+    return RULES.get(named, Overflow.INFINITY)
 
 
 @dataclass(frozen=True)

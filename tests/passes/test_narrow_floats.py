@@ -545,9 +545,11 @@ builtin.module {
 }"""
 
 
-def cache(text: str, states: str, attributes: str = "", dtype: str = "float32") -> ModuleOp:
+def cache(
+    text: str, states: str, attributes: str = "", dtype: str = "float32", divisor: float = 4
+) -> ModuleOp:
     ctx = context()
-    held = counting((3, 4)).astype(dtype) / np.dtype(dtype).type(3)
+    held = counting((3, 4)).astype(dtype) / np.dtype(dtype).type(divisor)
     module = module_of(text.replace("ATTRIBUTES", attributes), ctx, s=held)
     if states:
         NarrowFloats(states=states).apply(ctx, module)
@@ -594,6 +596,13 @@ def test_other_states_stay_wide(text: str, attributes: str):
     after = print_module(cache(text, "unseen", attributes), locations=False)
     assert after == print_module(cache(text, "wide", attributes), locations=False)
     assert "nn.state @s : tensor<3x4xf32>" in after
+
+
+@pytest.mark.parametrize("divisor", [3, 1e-6])
+def test_a_cache_that_begins_with_other_numbers_than_narrow_ones_stays_wide(divisor: float):
+    """A target may round them by words, and may clip those that are too large."""
+    after = print_module(cache(CACHE, "unseen", divisor=divisor), locations=False)
+    assert after == print_module(cache(CACHE, "wide", divisor=divisor), locations=False)
 
 
 TWO_LOADS = """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...backends.codelets.conversion import converted, float_limits
 from ...backends.residents import Footprint, Resident, Switch, Tiles, footprint, switches
 from ...dialects.block_inputs import block_states
 from ...dialects.exchange import VariableOp
@@ -17,9 +18,11 @@ from ...dialects.steps import Remote, first_values
 from ...ir.blob import Blob
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
+from ...ir.support.number_formats import Overflow, limited
 from ...ir.support.number_kinds import is_floating
 from ...ir.support.turns import Turns
 from ...ir.well_known import TRAINED, UPDATED
+from ...passes.round_stores import rule_of
 from .argument_kinds import NONE, SIZES, Kind, by_name, check_arguments
 from .arrays import as_array, listed
 from .compile import compile_model
@@ -90,6 +93,7 @@ class Session(NotCopied):
             exe.check_memory()
         self._shapes = {name: _shapes(exe) for name, exe in self.programs.items()}
         self._types = {name: _types(exe) for name, exe in self.programs.items()}
+        self._rules = {name: rule_of(exe.module_at(MACHINE)) for name, exe in self.programs.items()}
         kept = [each for exe in self.programs.values() for each in exe.signature.kept_sizes]
         self._held = {each.held for each in kept}
         self._kept = {each.state for each in kept} | self._held
@@ -240,7 +244,8 @@ class Session(NotCopied):
             with exe.runners.turns:
                 for state in sorted(self._stale[here]):
                     shape, dtype = self._shapes[name][state], self._types[name][state]
-                    runner.set_state(state, fitted(self._states[state], shape).astype(dtype))
+                    value = fitted(self._states[state], shape)
+                    runner.set_state(state, _cast(value, dtype, self._rules[name]))
                 self._stale[here].clear()
                 outputs = exe.run(inputs, strict=strict)
             self._last = here
@@ -432,6 +437,19 @@ def _shapes(exe: Executable) -> dict[str, tuple[int, ...]]:
 def _types(exe: Executable) -> dict[str, np.dtype[Any]]:
     """The element type of each state of a program."""
     return {name: blob.array.dtype for name, blob in _first_values(exe).items()}
+
+
+def _cast(array: Array, dtype: np.dtype[Any], rule: Overflow) -> Array:
+    """An array in another type, as a program casts it.
+
+    Args:
+        rule: what becomes of numbers that are too large for a narrower type.
+    """
+    made = converted(array, dtype)
+    if made.itemsize >= array.itemsize or rule is Overflow.INFINITY:
+        return made
+    wide = converted(made, np.dtype(np.float64))
+    return converted(limited(wide, float_limits(dtype).largest, rule), dtype)
 
 
 def fitted(array: Array, shape: tuple[int, ...]) -> Array:

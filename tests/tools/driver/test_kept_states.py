@@ -149,9 +149,7 @@ def test_a_weight_that_an_importer_may_have_computed_with_keeps_nothing():
         compile_model(model, "tiny:2", keep={"w": "y"})
 
 
-def test_programs_of_several_precisions_share_a_cache(tmp_path):
-    """The cache is narrow in a program that would cast it in every run, and cast when it moves."""
-    (tmp_path / "step.mlir").write_text("""
+CACHE = """
 func.func @main(%cache: tensor<4x8xf32>, %x: tensor<1x8xf32>, %i: tensor<1x1xi32>)
     -> (tensor<4x8xf32>, tensor<4xf32>)
     attributes {arg_names = ["cache", "x", "i"], result_names = ["after", "sums"]} {
@@ -160,7 +158,12 @@ func.func @main(%cache: tensor<4x8xf32>, %x: tensor<1x8xf32>, %i: tensor<1x1xi32
       : (tensor<1x8xf32>, tensor<1x1xi32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %2 = nn.reduce "sum" %1 axes [1] : (tensor<4x8xf32>) -> tensor<4xf32>
   func.return %1, %2 : tensor<4x8xf32>, tensor<4xf32>
-}""")
+}"""
+
+
+def test_programs_of_several_precisions_share_a_cache(tmp_path):
+    """The cache is narrow in a program that would cast it in every run, and cast when it moves."""
+    (tmp_path / "step.mlir").write_text(CACHE)
     given = {"keep": {"cache": "after"}, "cache": False}
     programs = {
         name: compile_model(tmp_path / "step.mlir", "tiny:4", precision=precision, **given)
@@ -175,6 +178,27 @@ func.func @main(%cache: tensor<4x8xf32>, %x: tensor<1x8xf32>, %i: tensor<1x1xi32
         name = ("narrow", "wide")[turn % 2]
         found = session.run({"x": x, "i": np.array([[row]], np.int32)}, name)
         np.testing.assert_allclose(found["sums"], held.sum(1), rtol=2e-3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rule", [0, 1, 2])
+def test_a_number_too_large_for_a_narrow_cache_becomes_what_the_target_makes_of_it(tmp_path, rule):
+    (tmp_path / "step.mlir").write_text(CACHE.replace('"sum"', '"max"'))
+    target = f"tiny:4,rounding.overflow={rule}"
+    given = {"keep": {"cache": "after"}, "cache": False}
+    session = Session(
+        {
+            "narrow": compile_model(
+                tmp_path / "step.mlir", target, precision="float16", rounding="nearest", **given
+            ),
+            "wide": compile_model(tmp_path / "step.mlir", target, **given),
+        }
+    )
+    x = np.full((1, 8), 1e6, np.float32)
+    for row, name in enumerate(("wide", "narrow")):
+        found = session.run({"x": x, "i": np.array([[row]], np.int32)}, name)
+    # The narrow program has cast the second row itself, and the session the first one.
+    np.testing.assert_array_equal(found["sums"][:2], [[np.inf, 65504, np.nan][rule]] * 2)
 
 
 def state_type(exe, name):
