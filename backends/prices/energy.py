@@ -146,11 +146,16 @@ def _macs(module: ModuleOp, price: ProgramPrice, target: Target) -> Counter[str]
     found: Counter[str] = Counter()
     for each in price.steps:
         for op in each.step.body.block.ops:
-            if isinstance(op, Vertices) and (count := macs_of(op.structure())):
+            if isinstance(op, Vertices):
                 dtypes = [v.dtype for v in operands_of(op, variables)]
-                work = Workload.of(op.structure(), dtypes, target)
-                found[products_of(work.operand, work.partials)] += each.price.times * count
+                add_macs(found, Workload.of(op.structure(), dtypes, target), each.price.times)
     return found
+
+
+def add_macs(found: Counter[str], work: Workload, times: int) -> None:
+    """Count the multiplications and additions of a workload, by the name of their facts."""
+    if count := macs_of(work.structure):
+        found[products_of(work.operand, work.partials)] += times * count
 
 
 def products_of(operand: np.dtype[Any], sums: np.dtype[Any]) -> str:

@@ -163,6 +163,14 @@ def fuzz_command(
     with user_errors():
         refuse_pipeline(pipeline, "abele fuzz PASS PASS")
         use_threads(threads)
+        here = {
+            "--interrupt": interrupt is not None,
+            "--replay": replay is not None,
+            "--tool": tool is not None,
+            "--hostile": hostile,
+        }
+        for name in (each for each, asked in here.items() if asked and executor):
+            raise InputError(f"--executor: {name} works on this host only; leave --executor out")
         if interrupt is not None:
             from_checkout(HOSTILE, "--interrupt").interrupt_commands(context, interrupt, seed)
             return

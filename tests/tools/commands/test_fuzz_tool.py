@@ -67,6 +67,9 @@ def test_a_tool_that_fails_on_every_model_is_given_up(here: Path):
         (("canonicalize", "--tool", "onnxruntime"), "tests no pass"),
         (("--tool-seconds", "3"), "need --tool"),
         (("--equivalents",), "need --tool"),
+        (("--tool", "onnxruntime", "--executor", "here"), "--tool works on this host only"),
+        (("--hostile", "--executor", "here"), "--hostile works on this host only"),
+        (("--replay", "out", "--executor", "here"), "--replay works on this host only"),
         (("--tool", "mistakes:keep", "--load", "my.rw"), "needs --equivalents, which takes rules"),
         (
             ("--tool", "mistakes:keep", "--equivalents", "--load", "my.rw"),

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from abele.tools import compile_model
 from abele.tools.cli import app
 from abele.tools.driver.energy import COLUMNS, UNKNOWN, energy_columns, energy_text
+from abele.tools.driver.request import Request
+from abele.tools.views.planning.plan import plan_model
 
 TEXT = """
 builtin.module {
@@ -84,6 +86,27 @@ def test_a_plan_has_the_joules_of_products_and_says_that_it_counts_no_bytes(file
     assert f"energy: {JOULES:.3g} J a run (compute {JOULES:.3g})" in found.output
     assert "exchange (not counted here)" in found.output
     assert json.loads((tmp_path / "plan.json").read_text())["joules"] == pytest.approx(JOULES)
+
+
+PACKED = """
+builtin.module {
+  func.func @main(%x: tensor<1x8xf16>, %p: tensor<6x1x4xui8>, %s: tensor<6x1xf16>,
+                  %z: tensor<6x1xui8>, %h: tensor<2xui8>) -> tensor<1x6xf16> {
+    %0 = nn.packed_matmul %x, %p, %s, %z, %h bits 4
+        : (tensor<1x8xf16>, tensor<6x1x4xui8>, tensor<6x1xf16>, tensor<6x1xui8>, tensor<2xui8>)
+        -> tensor<1x6xf16>
+    func.return %0 : tensor<1x6xf16>
+  }
+}
+"""
+
+
+def test_a_plan_counts_products_of_packed_integers_as_a_profile_does(files):
+    model, target = files
+    Path(model).write_text(PACKED)
+    planned = plan_model(Request(model, target, passes="nn")).plan.energy
+    profile = compile_model(model, target).profile
+    assert planned["compute_joules"] == profile["compute_joules"] == pytest.approx(8 * 6 * 3e-12)
 
 
 def test_a_wrong_fact_is_refused_with_its_line(files, tmp_path):

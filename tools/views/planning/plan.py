@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 
 from ....backends.clocks.section import MOST_TIMES
-from ....backends.prices.energy import joules, products_of
+from ....backends.prices.energy import add_macs, joules
 from ....backends.target import Target
 from ....dialects import control, nn
 from ....dialects.abele import Plan, PlanAttr
@@ -281,19 +281,17 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
         alone_cycles=network.alone_cycles,
         sparse=read_sparse_prices(program.module),
         energy=energy_figures(
-            joules(lambda: _macs_by_dtypes(network.questions), network.cycles, machine), machine
+            joules(lambda: _macs(network.questions, machine), network.cycles, machine), machine
         ),
     )
     return PlannedModel(found, network.questions, network.choices, names)
 
 
-def _macs_by_dtypes(questions: Mapping[Operation, Question]) -> Counter[str]:
+def _macs(questions: Mapping[Operation, Question], target: Target) -> Counter[str]:
     """The multiplications and additions of a run, by the name of the facts of their energy."""
     found: Counter[str] = Counter()
     for op, each in questions.items():
-        problem = each.problem
-        pair = products_of(problem.number_dtype, problem.partials_dtype)
-        found[pair] += executions_of(op) * macs(problem)
+        add_macs(found, each.problem.workload(target), executions_of(op))
     return found
 
 
