@@ -1,6 +1,7 @@
 """What proofs of rules say: of abele's own rules, of rules in files, and of rules with mistakes.
 
-python -m abele.tools.workshop.proofs [--rules FILE.rw] [--mutants 12] [--markdown]
+python -m abele.tools.workshop.proofs [--rules FILE.rw] [--wrong FILE.rw]
+    [--mutants 12] [--markdown]
 
 The mistakes are those of `abele mutate`. Most change what a rule computes, and are to be refuted.
 Some do not, such as a condition that only saves work; these are proved, and programs test them too.
@@ -136,6 +137,10 @@ def proofs(
     rules: Annotated[
         list[Path] | None, typer.Option(metavar="FILE.rw", help="Prove the rules of this file too.")
     ] = None,
+    wrong: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE.rw", help="The same, for rules that are known to be wrong."),
+    ] = None,
     limit: Annotated[int, typer.Option("--mutants", min=0, help="Mistakes per pass.")] = 12,
     seconds: Annotated[float, typer.Option(min=0.1, help="CPU seconds for one rule.")] = SECONDS,
     testing: Annotated[
@@ -147,15 +152,9 @@ def proofs(
         bool, typer.Option("--markdown", help="Print the tables of docs/proofs.md only.")
     ] = False,
 ) -> None:
-    """Print verdicts. Exit with status 1 if an own rule is refuted, or a proved one is wrong."""
+    """Print verdicts. Exit with status 1 if an own rule is refuted, or a wrong one is proved."""
     if markdown:
-        files = [(file, rules_of(file)[0]) for file in rules or ()]
-        if files:
-            typer.echo("\n".join(_of_files(files, seconds)))
-        listed = list(_all_judged(limit, seconds, testing, seed)) if limit else []
-        typer.echo("\n".join(_of_mistakes(listed)))
-        if any(each.what == COUNTED[-1] for each in listed):
-            raise typer.Exit(1)
+        _print_markdown(rules or (), wrong or (), limit, seconds, testing, seed)
         return
     refuted = False
     for name in RULED:
@@ -165,9 +164,11 @@ def proofs(
         verdicts = proved(of.bound, of, seconds)
         refuted |= any(each.kind == "refuted" for each in verdicts)
         _print_rules(name, verdicts)
-    for file in rules or ():
+    for file in (*(rules or ()), *(wrong or ())):
         of = rules_of(file)[0]
-        _print_rules(str(file), proved(of.bound, of, seconds))
+        verdicts = proved(of.bound, of, seconds)
+        refuted |= any(each.proved for each in verdicts) and file in (wrong or ())
+        _print_rules(str(file), verdicts)
     refuted |= limit > 0 and _print_mistakes(limit, seconds, testing, seed)
     if refuted:
         raise typer.Exit(1)
@@ -201,15 +202,36 @@ def _print_mistakes(limit: int, seconds: float, testing: float, seed: int) -> bo
 # The tables of docs/proofs.md
 
 
-def _of_files(files: Sequence[tuple[Path, RuleSet]], seconds: float) -> Iterator[str]:
-    """The lines of a table of the rules of some files, with the comment above each."""
-    yield "| rule | after | verdict | CPU s |"
-    yield "|---|---|---|---|"
-    for file, rules in files:
-        for rule in rules.bound:
-            found = prove_rule(rule, rules, seconds)
-            said = " ".join(rule.document.split())
-            yield f"| `{rule.name}` ({file.stem}) | {said} | {found.kind} | {found.seconds:.1f} |"
+def _print_markdown(
+    right: Sequence[Path],
+    wrong: Sequence[Path],
+    limit: int,
+    seconds: float,
+    testing: float,
+    seed: int,
+) -> None:
+    """Print the tables, line by line as far as they are known.
+
+    Exits with status 1 if a wrong rule is proved.
+    """
+    files = [*((each, "right") for each in right), *((each, "wrong") for each in wrong)]
+    sets = [(rules_of(file)[0], said) for file, said in files]
+    misjudged = False
+    if sets:
+        typer.echo("| rule | after | it is | verdict | CPU s |\n|---|---|---|---|---|")
+    for of, said in sets:
+        for rule in of.bound:
+            found = prove_rule(rule, of, seconds)
+            misjudged |= found.proved and said == "wrong"
+            after = " ".join(rule.document.split()).replace("|", "\\|")
+            cells = (f"`{rule.name}`", after, said, found.kind, f"{found.seconds:.1f}")
+            typer.echo(f"| {' | '.join(cells)} |")
+    if limit:
+        listed = list(_all_judged(limit, seconds, testing, seed))
+        misjudged |= any(each.what == COUNTED[-1] for each in listed)
+        typer.echo("\n".join(_of_mistakes(listed)))
+    if misjudged:
+        raise typer.Exit(1)
 
 
 def _of_mistakes(listed: Sequence[Judged]) -> Iterator[str]:

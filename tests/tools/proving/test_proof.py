@@ -105,3 +105,9 @@ def test_a_rule_of_a_level_below_nn_is_told_apart_at_once():
 def test_no_more_than_the_given_time_is_used():
     found = verdict("rule slow: nn.square(nn.abs(x: i64[...])) => nn.square(x)", seconds=1.0)
     assert found.seconds < 3
+
+
+def test_a_rule_of_which_not_every_operator_and_type_is_proved_in_time_is_not_decided():
+    found = verdict("rule late: nn.max(nn.min(x, y), z) => nn.min(nn.max(x, z), nn.max(y, z))", 0.4)
+    assert found.kind == "not decided"
+    assert "forms are proved" in found.reason

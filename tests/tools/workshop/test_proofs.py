@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import typer
 
 from abele.ir.rules import parse_rule_set
 from abele.ir.support.errors import InputError
@@ -63,11 +64,18 @@ def test_the_tables_of_the_page_are_markdown(
     listed = [mutant("rule abs_of_abs: nn.abs(nn.neg(x)) => nn.neg(x)")]
     monkeypatch.setattr(f"{proofs.__module__}.mutants", lambda *_: iter(listed))
     file = tmp_path / "mine.rw"
-    file.write_text("// xla: -(-A).\nrule twice: nn.neg(nn.neg(x: f32[...])) => x\n")
+    file.write_text("// xla: |-(-A)|.\nrule twice: nn.neg(nn.neg(x: f32[...])) => x\n")
     proofs(rules=[file], limit=1, seconds=0.5, markdown=True)
     printed = capsys.readouterr().out
-    assert "| `twice` (mine) | xla: -(-A). | all ranks |" in printed
+    assert r"| `twice` | xla: \|-(-A)\|. | right | all ranks |" in printed
     assert "| canonicalize | 1 | 0 | 1 | 0 | 0 | 0 | 0 |" in printed
+
+
+def test_a_proved_rule_that_is_known_to_be_wrong_ends_with_status_1(tmp_path: Path):
+    file = tmp_path / "mine.rw"
+    file.write_text("rule twice: nn.neg(nn.neg(x: f32[_])) => x\n")
+    with pytest.raises(typer.Exit):
+        proofs(wrong=[file], limit=0, seconds=0.5, markdown=True)
 
 
 def test_the_tables_have_abeles_own_rules_and_those_of_a_file(
