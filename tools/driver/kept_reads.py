@@ -10,10 +10,14 @@ from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeAlias
 
+from ...ir.support.errors import InputError
 from ..importers.front_end import Reading
 from ..importers.front_ends import Model
+from .cache.key import named_files
+from .cache.model_digest import file_state
 from .program import ReadProgram
 
 Read: TypeAlias = Callable[[Reading], ReadProgram]
@@ -28,10 +32,12 @@ class _Kept:
 
     Attributes:
         model: keeps the object alive that the key names.
+        files: the states of the other files that it names, before it was read.
         weights: the sizes of weights that the import has asked about.
     """
 
     model: object
+    files: Mapping[Path, Hashable]
     program: ReadProgram
     weights: dict[str, int]
 
@@ -60,14 +66,15 @@ class KeptReads:
         Raises what read raises, and what the reading's check raises.
         """
         found = self._kept.pop(key, None)
-        if found is None:
+        if found is None or any(_state(each) != then for each, then in found.files.items()):
+            files = {each: _state(each) for each in _named_files(model)}
             sizes: dict[str, int] = {}
 
             def check(weights: Mapping[str, int]) -> None:
                 sizes.update(weights)
                 reading.check(weights)
 
-            found = _Kept(model, read(replace(reading, check=check)), sizes)
+            found = _Kept(model, files, read(replace(reading, check=check)), sizes)
             while len(self._kept) >= MOST:
                 del self._kept[next(iter(self._kept))]
         elif found.weights:
@@ -99,11 +106,28 @@ def kept_or_read(model: Model, reading: Reading, read: Read, more: Hashable) -> 
     return reads.program(key, model, reading, read)
 
 
+def _named_files(model: object) -> list[Path]:
+    """The other files that a model names; none if reading will say what is wrong with it."""
+    if not isinstance(model, str | os.PathLike):
+        return []
+    try:
+        return named_files(Path(os.fspath(model)))
+    except (OSError, ValueError, InputError):
+        return []
+
+
+def _state(path: Path) -> Hashable:
+    """The state of a file; None if it is not there."""
+    try:
+        return file_state(path)
+    except OSError:
+        return None
+
+
 def _key(model: Model, reading: Reading) -> tuple[Hashable, ...]:
     """What decides the program that a front end makes of a model."""
     if isinstance(model, str | os.PathLike):
-        found = os.stat(model)
-        name: Hashable = (os.path.abspath(model), found.st_ino, found.st_size, found.st_mtime_ns)
+        name: Hashable = (os.path.abspath(model), file_state(Path(model)))
     else:
         name = id(model)
     sizes = tuple(sorted((key, str(size)) for key, size in reading.dims.items()))

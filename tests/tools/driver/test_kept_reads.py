@@ -2,6 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from abele.tools.driver import compile_anew
@@ -57,6 +58,19 @@ def test_what_decides_the_program_reads_again(reads: list[str], tmp_path: Path):
         path.write_bytes((EXAMPLES / "attention.onnx").read_bytes())
         compiled(path, batch=1)
         assert len(reads) == 3
+
+
+def test_a_file_of_weights_that_has_changed_is_read_again(reads: list[str], tmp_path: Path):
+    path, data = tmp_path / "far.onnx", tmp_path / "far.bin"
+    onnx.save_model(
+        onnx.load(DIGITS), path, save_as_external_data=True, location=data.name, size_threshold=1024
+    )
+    with KeptReads().used():
+        before, _ = (compiled(path, batch=1) for _ in range(2))
+        data.write_bytes(bytes(data.stat().st_size))
+        after = compiled(path, batch=1)
+    assert len(reads) == 2
+    assert str(after.module_at("exchange")) != str(before.module_at("exchange"))
 
 
 def test_few_models_are_kept(reads: list[str]):

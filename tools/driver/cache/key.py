@@ -35,6 +35,7 @@ with deferred(__name__):
 
     from ....passes.train import Train
     from ...importers.files_beside import file_inside
+    from ...importers.front_end import FrontEnd
     from ...importers.front_ends import Model
     from ..decoding.asked import Decoding
     from ..extensions.loaded import Extensions
@@ -141,16 +142,29 @@ def model_parts(model: Model) -> tuple[str, str]:
     front_end = found_front_end(model)
     if isinstance(model, str | os.PathLike):
         path = Path(os.fspath(model))
-        digest, names_files = model_digest(_regular(path))
-        found = [digest]
-        if front_end.files is not None and names_files:
-            names = front_end.files(path)
-            files = [file_inside(path.parent, name, path.name) for name in names]
-            found += [f"{n} {digest_of_file(each)}" for n, each in zip(names, files, strict=True)]
-        return path.name, ", ".join(found)
+        digest, files = _digest_and_files(path, front_end)
+        found = [f"{name} {digest_of_file(each)}" for name, each in files.items()]
+        return path.name, ", ".join([digest, *found])
     if front_end.serialized is None:
         raise NotKept(f"no bytes stand for {front_end.in_memory}")
     return IN_MEMORY, _digest(front_end.serialized(model))
+
+
+def named_files(path: Path) -> list[Path]:
+    """The other files that the file of a model names, such as those of weights.
+
+    Raises as model_parts does.
+    """
+    return list(_digest_and_files(path, found_front_end(path))[1].values())
+
+
+def _digest_and_files(path: Path, front_end: FrontEnd) -> tuple[str, dict[str, Path]]:
+    """The digest of a file, and the other files that it names, by name."""
+    digest, names_files = model_digest(_regular(path))
+    if front_end.files is None or not names_files:
+        return digest, {}
+    names = front_end.files(path)
+    return digest, {name: file_inside(path.parent, name, path.name) for name in names}
 
 
 def _regular(path: Path) -> Path:

@@ -66,7 +66,7 @@ def begin(path: Path) -> None:
             done.set_exception(error)
 
     try:
-        kept = _state(path)
+        kept = file_state(path)
         Thread(target=work, name="model", daemon=True).start()
     except (OSError, RuntimeError):
         # Whoever needs the digest says what is wrong with the file.
@@ -79,11 +79,11 @@ def model_digest(path: Path) -> FoundDigest:
 
     A digest that has been begun counts once, and only if the file has not changed since.
     """
-    done = _begun.pop(_state(path), None)
+    done = _begun.pop(file_state(path), None)
     return _digest(path) if done is None else done.result()
 
 
-def _state(path: Path) -> tuple[object, ...]:
+def file_state(path: Path) -> tuple[object, ...]:
     """What differs if a file is another one, or has been written to."""
     found = os.stat(path)
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
