@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import signal
 import sys
 from collections.abc import Generator, Iterator
 
@@ -27,6 +28,10 @@ sys.dont_write_bytecode = False
 # A session holds a million objects. At Python's own threshold, a quarter of its time would go into
 # looking through them for garbage.
 gc.set_threshold(50_000)
+
+# A shell lets what it starts in the background ignore Ctrl-C, and so its children. Tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Settings of this run do not apply to the runs that tests start.
 os.environ.pop("PYTEST_ADDOPTS", None)

@@ -47,6 +47,7 @@ OWN = {
     "tools/workshop/planning.py": "a temporary file",
     "tools/workshop/recurrent.py": "a temporary file",
     "tools/workshop/transformers/bench.py": "a temporary file",
+    "tools/sweeps/folder.py": "a log that grows",
     "tools/workshop/planted.py": "a log that grows",
     "tools/workshop/stablehlo/bench.py": "a log that grows",
     "tools/testing/mutation/trial.py": "temporary files",

@@ -110,7 +110,8 @@ BUGS: dict[str, Damage] = {
 }
 
 MOST_PROGRAMS = 60
-"""Within how many products of lists of blocks the kit finds each bug. Few put rows back in order."""
+"""Within how many products of lists of blocks the kit finds each bug. Few of them
+put rows back in their order."""
 
 
 def product(seed: int) -> Program:

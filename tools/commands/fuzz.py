@@ -251,7 +251,7 @@ def fuzz_command(
         terminal.print(_table(done))
         failed = [each for each in done if each.failure]
         for each in failed:
-            terminal.print(f"\n{each.name}: {each.failure}", highlight=False)
+            terminal.print(f"\n{each.name}: {each.failure}", highlight=False, soft_wrap=True)
         if failed:
             raise typer.Exit(CHECK_FAILED)
         if interrupted:

@@ -65,7 +65,17 @@ COMMAND_LINES: dict[str, tuple[str, ...]] = {
     "missing": ("run", "[/b]\x1b\udcff.onnx"),
     "doctor": ("doctor", "--json", "[b].json"),
     "export": ("export", "MODEL", "-o", "[b].mlir"),
+    "sweep": ("sweep", "[b].toml", "--executor", "here", "--best", "min cycles"),
 }
+SPEC = """
+[[model]]
+file = "[b].onnx"
+name = "[/b]"
+dims = {"N[/b]" = 2}
+
+[[target]]
+base = "tiny"
+"""
 EXPLAIN = ("explain", "relu-of-relu", "dump/00-input.mlir")
 OPT = ("opt", "dump/00-input.mlir", "-p", "decompose", "--mlir-print-debuginfo")
 
@@ -91,10 +101,12 @@ def test_no_name_is_read_as_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("COLUMNS", "300")
     Path(FILE).write_bytes(hostile().SerializeToString())
     np.savez("samples.npz", **{"x[/in]": np.ones((2, 6), np.float32), "target": np.ones((2, 4))})
+    Path("[b].onnx").write_bytes(Path(FILE).read_bytes())
+    Path("[b].toml").write_text(SPEC)
     said = {}
     for name, line in COMMAND_LINES.items():
         words = [FILE if each == "MODEL" else each for each in line]
-        more = ["--dim", "N[/b]=2", "--target", "tiny"] if name != "missing" else []
+        more = ["--dim", "N[/b]=2", "--target", "tiny"] if name not in ("missing", "sweep") else []
         said[name] = run(*words, *more)
     shown = FILE.replace("\x1b", "\\x1b").replace("\udcff", "\\xff")
     for name in ("run", "memory", "graph", "dump"):
@@ -105,6 +117,7 @@ def test_no_name_is_read_as_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         for each in ("a[/b]", "dense[bias]", "[boldred]x", ":smile:", "{{DATA}}", "\\x1b[2J"):
             assert each in text, (name, each)
     assert "dense[bias" in said["no operator"]
+    assert "[/b]" in said["sweep"]
     for each in ("p.json", "t.json"):
         json.loads(Path(each).read_text())
     assert ElementTree.parse("g.graphml")

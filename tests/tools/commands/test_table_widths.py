@@ -45,6 +45,7 @@ WITHOUT = {
     "fuzz": "its table has fixed words; it takes seconds",
     "mutate": "its table has fixed words; it takes minutes",
     "bench": "measures for minutes",
+    "sweep": "its table has columns that its spec names; it takes seconds",
     "generate": "its table has five columns of figures; it takes seconds",
     "quantise": "its table has three columns of figures; it takes seconds",
     "demo": "the table of run; it takes seconds",

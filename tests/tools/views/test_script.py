@@ -14,6 +14,7 @@ from abele.tools.views.script import script
 TOOLS = Path(__file__).parents[3] / "tools"
 RUN = re.compile(r'^if __name__ == "__main__":\n    run_script\((\w+)\)$', re.M)
 SERVING = (
+    "executors/worker.py",
     "testing/onnx_graphs/worker.py",
     "testing/onnx_tools/worker.py",
     "testing/onnx_tools/script.py",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from .added_level import dialects_of, register_added_level
 from .checks import check_operations, check_pass
 from .extension import Extension
 from .part import Part
-from .rules_pass import OF_PYTHON, parts_with_rules
+from .rules_pass import OF_PYTHON, passes_of_rules
 
 REGISTERED: dict[str, Part] = {}
 """The parts that are registered, by resolved path or entry point."""
@@ -80,13 +80,9 @@ def files_to_load(passes: Collection[type[ModulePass]]) -> list[str]:
     passes, because a program or its target may name that.
     """
     wanted = {*passes, *users_passes().values()}
-    found = {
-        key: None
-        for key, part in (*REGISTERED.items(), *parts_with_rules())
-        if (wanted.intersection(part.extension.passes) or _defines_more(part.extension))
-        and Path(key).is_file()
-    }
-    return list(found)
+    chosen = [key for key, part in REGISTERED.items() if _defines_more(part.extension)]
+    chosen += [key for key, found in _passes() if wanted.intersection(found)]
+    return [key for key in dict.fromkeys(chosen) if Path(key).is_file()]
 
 
 def _defines_more(each: Extension) -> bool:
@@ -97,8 +93,13 @@ def _defines_more(each: Extension) -> bool:
 
 def is_from_a_file(cls: type[ModulePass]) -> bool:
     """Whether a file that is loaded defines a pass."""
-    parts = (*REGISTERED.items(), *parts_with_rules())
-    return any(cls in part.extension.passes for key, part in parts if Path(key).is_file())
+    return any(cls in found for key, found in _passes() if Path(key).is_file())
+
+
+def _passes() -> list[tuple[str, Sequence[type[ModulePass]]]]:
+    """The passes of all parts, by path or entry point."""
+    parts = [(key, part.extension.passes) for key, part in REGISTERED.items()]
+    return [*parts, *passes_of_rules()]
 
 
 def _with_dialects(extension: Extension) -> Extension:

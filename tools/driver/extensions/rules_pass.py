@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -22,8 +23,8 @@ from .source import read_source
 LOADED: dict[Path, tuple[object, Part]] = {}
 """The parts of .rw files, by resolved path, each with everything that it was made from."""
 
-OF_PYTHON: dict[Path, tuple[object, Part]] = {}
-"""The parts of Python files with rules, by resolved path, as in LOADED."""
+OF_PYTHON: dict[Path, tuple[object, type[ModulePass]]] = {}
+"""The passes of rules in Python files, by resolved path, each with all that it was made from."""
 
 
 def load_rules_file(path: Path, so_far: Extensions) -> Part:
@@ -70,20 +71,19 @@ def with_rules_pass(part: Part, name: str, so_far: Extensions) -> Part:
     if not part.extension.rules:
         return part
     place, made_from = Path(part.owner).resolve(), (part, so_far.dialects)
-    known, whole = OF_PYTHON.get(place, (None, None))
-    if whole is not None and known == made_from:
-        return whole
-    context = new_context((*so_far.dialects, *part.extension.dialects))
-    rules = bind_python_rules(part.extension.rules, Vocabulary(context))
-    made = _pass_of_rules(name, rules, part.owner)
-    whole = replace(part, extension=part.extension + Extension(passes=(made,)))
-    OF_PYTHON[place] = made_from, whole
-    return whole
+    known, made = OF_PYTHON.get(place, (None, None))
+    if made is None or known != made_from:
+        context = new_context((*so_far.dialects, *part.extension.dialects))
+        rules = bind_python_rules(part.extension.rules, Vocabulary(context))
+        made = _pass_of_rules(name, rules, part.owner)
+        OF_PYTHON[place] = made_from, made
+    return replace(part, extension=part.extension + Extension(passes=(made,)))
 
 
-def parts_with_rules() -> list[tuple[str, Part]]:
-    """The parts of files whose rules are a pass, by path."""
-    return [(str(path), part) for path, (_, part) in (*LOADED.items(), *OF_PYTHON.items())]
+def passes_of_rules() -> list[tuple[str, Sequence[type[ModulePass]]]]:
+    """The passes that rules of files have become, by path."""
+    of_files = [(str(path), part.extension.passes) for path, (_, part) in LOADED.items()]
+    return [*of_files, *((str(path), (made,)) for path, (_, made) in OF_PYTHON.items())]
 
 
 def _pass_of_rules(name: str, rules: RuleSet, owner: str) -> type[ModulePass]:

@@ -18,6 +18,7 @@ from ....backends.host.threads import THREADS
 from ....dialects.levels import LEVELS, NN, PLANNED, STABLEHLO
 from ....ir.pass_manager import PassEntry, parse_pipeline
 from ....ir.support.errors import InputError
+from ....ir.support.whole_file import whole_file
 from ....passes.names import pipeline_passes
 from ....passes.pipelines import FROM_SOURCES, PASSES, shorthand_from, users_passes
 from ....passes.train import Train
@@ -199,8 +200,10 @@ def fuzz(
         name = str(result.task.arguments["name"])
         if result.end is End.DONE:
             value = cast("dict[str, Any]", result.value)
-            _save(value["saved"])
-            yield Fuzzed(name, Report.from_record(value["report"]), value["failure"])
+            _save(folder, value["saved"])
+            # A path below the user's folder reads better as it was given.
+            failure = value["failure"].replace(str(folder.absolute()), str(folder))
+            yield Fuzzed(name, Report.from_record(value["report"]), failure)
         elif result.end is not End.STOPPED:
             yield Fuzzed(name, Report(), f"{result.problem}\n{result.details}".rstrip())
 
@@ -237,24 +240,27 @@ def run_job(
         failure = f"{untested.problem}\n{_advice()}"
     except (Miscompiled, PassFailed, InputError) as error:
         failure, saved = str(error), getattr(error, "folder", None)
-    return {"report": report.to_record(), "failure": failure, "saved": _files(saved)}
+    return {"report": report.to_record(), "failure": failure, "saved": _files(Path(folder), saved)}
 
 
-def _files(folder: Path | None) -> Json:
-    """The contents of the files below a folder, by path."""
-    if folder is None:
-        return {}
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.absolute()): b64encode(path.read_bytes()).decode() for path in files}
+def _files(folder: Path, saved: Path | None) -> Json:
+    """The contents of the files of a saved program, by their paths below the folder of all."""
+    files = [path for path in saved.rglob("*") if path.is_file()] if saved is not None else []
+    return {
+        path.relative_to(folder).as_posix(): b64encode(path.read_bytes()).decode() for path in files
+    }
 
 
-def _save(files: Mapping[str, str]) -> None:
-    """Write files that were saved on another host."""
+def _save(folder: Path, files: Mapping[str, str]) -> None:
+    """Write files that were saved on another host. Raises InputError for one outside the folder."""
     for place, text in files.items():
-        path = Path(place)
+        path = folder / place
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"{place}: a worker names a file outside {folder}")
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b64decode(text))
+            with whole_file(path) as stream:
+                stream.write(b64decode(text))
 
 
 def _file_name(name: str) -> str:

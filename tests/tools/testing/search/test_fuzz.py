@@ -16,7 +16,7 @@ from abele.tools.cli import app
 from abele.tools.executors.executor import OnProgress
 from abele.tools.executors.here import Here
 from abele.tools.executors.named import executor_of
-from abele.tools.executors.task import End, Result, Task
+from abele.tools.executors.task import End, Json, Result, Task
 from abele.tools.testing import Report
 from abele.tools.testing.search.fuzz import Asked, fuzz, jobs
 
@@ -61,6 +61,27 @@ def test_a_failure_on_another_host_is_saved_here_too(tmp_path: Path):
     saved = contents(tmp_path / "here")
     assert "wrong/program.mlir" in saved
     assert saved == contents(tmp_path / "elsewhere")
+
+
+def test_a_failure_names_its_folder_as_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "mine.py").write_text(WRONG)
+    monkeypatch.chdir(tmp_path)
+    asked = Asked(("wrong",), load=("mine.py",))
+    (found,) = fuzz(asked, 4, 1, Path("out"), Here(), reduce_seconds=0)
+    assert "saved in out/wrong\n" in found.failure
+
+
+def test_a_worker_cannot_write_outside_the_folder(tmp_path: Path):
+    value: Json = {"report": Report().to_record(), "failure": "x", "saved": {"../a": ""}}
+    done = [Result(Task("", {"name": "cse"}), End.DONE, value=value)]
+    with (
+        patch.object(Here, "run", lambda *_: iter(done)),
+        pytest.raises(InputError, match=r"\.\./a: a worker names a file outside"),
+    ):
+        _ = list(fuzz(Asked(("cse",), load=()), 1, 1, tmp_path / "here", Here()))
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_job_that_its_worker_cannot_begin_is_a_failure_of_its_own(tmp_path: Path):
