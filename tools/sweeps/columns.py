@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ...backends.feeding import MACHINE
+from ...backends.prices.workload import macs_of
 from ...backends.target import Target
 from ...dialects.steps import Vertices
 from ...dialects.variable import Variable
@@ -15,7 +16,7 @@ from ...passes.planner.problem import Problem
 from ..driver.energy import COLUMNS as ENERGY
 from ..driver.executable import Executable
 from ..executors.task import Json
-from ..views.planning.figures import macs, peak_macs
+from ..views.planning.figures import peak_macs
 
 TEXT, INTEGER, NUMBER, TRUTH = "text", "integer", "number", "truth"
 """The kinds of columns."""
@@ -63,7 +64,7 @@ class Measured:
                     dtypes[op.destinations[0]],
                     (False,) * len(op.sources),
                 )
-                found = each.price.times * macs(problem)
+                found = each.price.times * macs_of(problem.structure)
                 work += found
                 cycles += found / peak_macs(problem, self.target) if found else 0.0
         return work, cycles / self.target.tiles

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from swept_product import PACKED_PRODUCT
 from typer.testing import CliRunner
 
 from abele.tools import compile_model
@@ -88,22 +89,9 @@ def test_a_plan_has_the_joules_of_products_and_says_that_it_counts_no_bytes(file
     assert json.loads((tmp_path / "plan.json").read_text())["joules"] == pytest.approx(JOULES)
 
 
-PACKED = """
-builtin.module {
-  func.func @main(%x: tensor<1x8xf16>, %p: tensor<6x1x4xui8>, %s: tensor<6x1xf16>,
-                  %z: tensor<6x1xui8>, %h: tensor<2xui8>) -> tensor<1x6xf16> {
-    %0 = nn.packed_matmul %x, %p, %s, %z, %h bits 4
-        : (tensor<1x8xf16>, tensor<6x1x4xui8>, tensor<6x1xf16>, tensor<6x1xui8>, tensor<2xui8>)
-        -> tensor<1x6xf16>
-    func.return %0 : tensor<1x6xf16>
-  }
-}
-"""
-
-
 def test_a_plan_counts_products_of_packed_integers_as_a_profile_does(files):
     model, target = files
-    Path(model).write_text(PACKED)
+    Path(model).write_text(PACKED_PRODUCT)
     planned = plan_model(Request(model, target, passes="nn")).plan.energy
     profile = compile_model(model, target).profile
     assert planned["compute_joules"] == profile["compute_joules"] == pytest.approx(8 * 6 * 3e-12)

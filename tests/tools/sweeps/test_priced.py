@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from swept_product import PACKED_PRODUCT
 
 from abele.backends.target import PRESETS, changed_target
 from abele.tools.sweeps.points import compiled_for
@@ -49,3 +50,10 @@ def test_a_sweep_trains_and_a_model_that_cannot_be_trained_says_so(product: Path
     assert list(frame["training_optimizer"]) == ["sgd", "adam"] * 2
     assert list(frame["status"]) == ["refused", "refused", "fits", "fits"]
     assert frame["vertices"][3] > frame["vertices"][2]
+
+
+def test_products_of_packed_integers_count(product: Path):
+    product.write_text(PACKED_PRODUCT)
+    spec = {"model": [{"file": str(product)}], "target": [{"base": "tiny:4"}]}
+    (macs,) = sweep(spec, product.with_name("t"), "here")["macs"]
+    assert macs == 8 * 6

@@ -57,7 +57,7 @@ def test_a_planted_mistake_of_a_transform_is_found_and_told_apart(function, kind
 
 
 def test_a_hang_ends_after_its_processor_time(tmp_path: Path):
-    limits = Limits(seconds=1)
+    limits = Limits(seconds=0.3)
     failure = failure_of(planted.hang_on_neg, tmp_path, limits=limits, reduce_seconds=0)
     assert failure.kind == "hang"
 
