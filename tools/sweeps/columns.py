@@ -141,8 +141,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "memory_share",
         NUMBER,
-        "Their share of what a tile has for variables.",
-        lambda m: m.profile["max_tile_bytes"] / m.target.usable_bytes_per_tile,
+        "Their share of the memory of a tile.",
+        lambda m: m.profile["max_tile_bytes"] / m.target.bytes_per_tile,
     ),
     Column("tiles_used", INTEGER, "Tiles that hold variables.", _field("tiles_used")),
     Column("macs", INTEGER, "Multiplications and additions of a run.", lambda m: m.products[0]),

@@ -114,6 +114,8 @@ def test_figures_are_those_of_a_compile(spec: Path):
         )
         for name in ("cycles", "exchange_bytes", "items_per_s", "max_tile_bytes", "vertices"):
             assert row[name] == pytest.approx(exe.profile[name], rel=1e-15), name
+        # Both count what the target reserves, so that a program that fits has at most 1.
+        assert row["memory_share"] == row["max_tile_bytes"] / row["memory_bytes_per_tile"] <= 1
 
 
 @pytest.mark.usefixtures("no_picture")
