@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from time import monotonic
 
@@ -47,6 +47,8 @@ from .settings import Property, RuleReport, RuleSettings
 
 TRIES = 6
 """At most this many models are made for each one that can be compared."""
+NEAR = 3
+"""Near-misses for each drawn model, where a rule must not fire."""
 SEARCHED = 200
 """Drawn models that are searched for a match, if no sample is one."""
 UNREAD = ("unsupported", "faulty")
@@ -138,7 +140,12 @@ class OnnxCheck:
     def _cases(self, must: bool) -> Iterator[ModelCase]:
         models = Models(self.rule, self.rules.vocabulary, self.settings.any_seed())
         if not must:
-            yield from models.drawn()
+            near = models.near_misses()
+            for case in models.drawn():
+                for name, miss in islice(near, NEAR):
+                    self.report.misses[name] += 1
+                    yield miss
+                yield case
             return
         sampled, searched = models.sampled(), 0
         first = next(sampled, None)

@@ -6,8 +6,10 @@ are drawn by the generator of ONNX models, from the operators that the rule name
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 from typing import cast
 
@@ -31,14 +33,20 @@ from ....dialects.onnx.types import SKIPPED, UnknownType
 from ....ir.element_types import dense_dtype
 from ....ir.rules import Vocabulary
 from ....ir.rules.bound_rule import BoundNested, BoundPattern, BoundRule
-from ....ir.rules.samples import Sample, Sampler
+from ....ir.rules.samples import Sampler
 from ....ir.support.errors import InputError
 from ....ir.support.number_kinds import is_whole
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.well_known import ENTRY
 from ...driver.arrays import Array
+from ...driver.context import new_context
+from ...importers.onnx_models.reader import module_of
 from ...importers.onnx_models.writer import model_of
-from ..generators.sketch import random_sketch
+from ..generators.program import Program
+from ..generators.rules.embed import Instance
+from ..generators.rules.misses import MISSES, missed
+from ..generators.rules.reading import fit, unmet
+from ..generators.sketch import machine_of, random_sketch
 from ..onnx_graphs.build import OPSETS, build_graph
 from ..onnx_graphs.checks import NotCompared, check_valid
 from ..onnx_graphs.graph import ModelCase
@@ -49,6 +57,12 @@ BARREN = 3
 """Rounds in a row that give no model, after which no more are made."""
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9)
 """Sizes of axes: those at which compilers tend to err."""
+CHANGED = 2
+"""The most near-misses made of one model."""
+UNMET = 60
+"""Operations that are tried with one choice of sizes, for models in which a guard does not hold."""
+MACHINE = "tiny:1"
+"""The machine that programs name. Nothing is planned for it."""
 OPSETS_TRIED = 6
 """Opsets that are tried for one sample."""
 SHOWN = 0.3
@@ -80,12 +94,69 @@ class Models:
             sampler = Sampler(self.vocabulary, self.seed + turn, sizes)
             barren += 1
             for sample in sampler.samples(self.rule, ROUND):
-                case = _case_of(sample, random)
+                case = _case_of(sample.block, random)
                 if case is not None:
                     barren = 0
                     yield case
             if barren == BARREN:
                 return
+
+    def near_misses(self) -> Iterator[tuple[str, ModelCase]]:
+        """Models that the rule nearly matches, each with the change in words.
+
+        Some have one change to something that the pattern mentions, of the kinds that were the
+        rarest so far. In others, a guard does not hold. Ends if several models in a row give none.
+        """
+        random = Random(f"{self.seed} near")
+        seen: Counter[str] = Counter()
+        unmet_guards = self._with_unmet_guards(random) if self.rule.guards else iter(())
+        barren = 0
+        for case in self.sampled():
+            kinds = sorted(random.sample(list(MISSES), len(MISSES)), key=lambda each: seen[each])
+            made = list(islice(self._changed(case, kinds, random), CHANGED))
+            seen.update(name for name, _ in made)
+            made += islice(unmet_guards, 1)
+            yield from made
+            barren = 0 if made else barren + 1
+            if barren == BARREN:
+                return
+
+    def _changed(
+        self, case: ModelCase, kinds: Sequence[str], random: Random
+    ) -> Iterator[tuple[str, ModelCase]]:
+        """Valid copies of a model that the rule matches, with one change of each possible kind."""
+        context = new_context()
+        program = Program(module_of(case.proto, context, "model"), context, {}, machine_of(MACHINE))
+        matches = (
+            (op, found)
+            for op in program.module.walk()
+            if type(op) in self.rule.roots
+            and (found := fit(self.rule, op, self.vocabulary)) is not None
+        )
+        root, found = next(matches, (None, None))
+        if root is None or found is None:
+            return
+        for name in kinds:
+            made = missed(name, Instance(program, root), found, self.rule, self.vocabulary, random)
+            proto = None if made is None else _valid(made.program.module)
+            if proto is not None:
+                yield name, ModelCase(proto, case.inputs)
+
+    def _with_unmet_guards(self, random: Random) -> Iterator[tuple[str, ModelCase]]:
+        """Models of samples for which one guard is false."""
+        for turn in range(BARREN):
+            sampler = Sampler(self.vocabulary, self.seed + turn, random.choices(SIZES, k=4))
+            made = sampler.programs(
+                self.rule.name, self.rule.variants, self.rule.guards, tries=UNMET
+            )
+            for root in made:
+                block = root.parent_block()
+                failed = unmet(self.rule, root, self.vocabulary)
+                if block is None or failed is None or len(failed) != 1:
+                    continue
+                case = _case_of(block, random)
+                if case is not None:
+                    yield "a guard does not hold", case
 
     def drawn(self) -> Iterator[ModelCase]:
         """Models of the generator with the rule's operators. They need not fit the rule."""
@@ -112,11 +183,24 @@ def _operators(rule: BoundRule) -> Iterator[str]:
 # A sample as a model
 
 
-def _case_of(sample: Sample, random: Random) -> ModelCase | None:
+def _valid(module: ModuleOp) -> onnx.ModelProto | None:
+    """The model of a module; None if onnx refuses it."""
+    try:
+        for op in module.walk():
+            if isinstance(op, Operator):
+                op.check_version()
+        proto = model_of(module, "model")
+        check_valid(proto)
+    except (VerifyException, InputError, NotCompared):
+        return None
+    return proto
+
+
+def _case_of(sample: Block, random: Random) -> ModelCase | None:
     """A model of a sample; None if no opset has it, or none that runs."""
-    block = Block(arg_types=[each.type for each in sample.block.args])
-    values: dict[SSAValue, SSAValue] = dict(zip(sample.block.args, block.args, strict=True))
-    for op in sample.block.ops:
+    block = Block(arg_types=[each.type for each in sample.args])
+    values: dict[SSAValue, SSAValue] = dict(zip(sample.args, block.args, strict=True))
+    for op in sample.ops:
         block.add_op(op.clone(values))
     root = block.last_op
     assert root is not None
@@ -152,15 +236,9 @@ def _of_some_opset(main: FuncOp, random: Random) -> onnx.ModelProto | None:
     domains = {op.DEFINITION.domain for op in main.walk() if isinstance(op, Operator)}
     for opset in random.sample(OPSETS, min(OPSETS_TRIED, len(OPSETS))):
         module = ModuleOp([main.clone()], {MODEL: _fields(opset, domains)})
-        try:
-            for op in module.walk():
-                if isinstance(op, Operator):
-                    op.check_version()
-            proto = model_of(module, "sample")
-            check_valid(proto)
-        except (VerifyException, InputError, NotCompared):
-            continue
-        return proto
+        proto = _valid(module)
+        if proto is not None:
+            return proto
     return None
 
 
