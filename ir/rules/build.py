@@ -85,19 +85,22 @@ def has_infer_all(cls: type[Operation]) -> bool:
     return issubclass(cls, InfersAll)
 
 
-def with_inferred_types(op: Operation) -> Operation:
+def with_inferred_types(op: Operation, read: int = 0) -> Operation:
     """The operation with the types of its results inferred, if it infers them.
 
     If the operation infers several results, this is a new operation, and the given one loses its
     operands.
     Raises VerifyException if operands and attributes disagree.
+
+    Args:
+        read: results that are read. An operation that may have further results has them.
     """
     if has_infer(type(op)):
         op.results[0]._type = cast(Infers, op).infer()  # pyright: ignore[reportPrivateUsage]
     elif has_infer_all(type(op)):
         new = type(op).create(
             operands=tuple(op.operands),
-            result_types=cast(InfersAll, op).infer_all(),
+            result_types=_all_types(op, read),
             properties=dict(op.properties),
             attributes=dict(op.attributes),
             location=op.location,
@@ -105,6 +108,12 @@ def with_inferred_types(op: Operation) -> Operation:
         op.operands = []
         return new
     return op
+
+
+def _all_types(op: Operation, read: int) -> Sequence[Attribute]:
+    if read and isinstance(op, InfersFor):
+        return op.infer_for([NoneAttr()] * read)
+    return cast(InfersAll, op).infer_all()
 
 
 @dataclass

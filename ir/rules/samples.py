@@ -244,12 +244,13 @@ class Sampler:
     # One operation
 
     def _op(
-        self, pattern: BoundPattern, choices: Choices, state: _State, model: _Plan
+        self, pattern: BoundPattern, choices: Choices, state: _State, model: _Plan, read: int = 0
     ) -> Operation | None:
         """An operation that the pattern matches, with its operands; None if none was found.
 
         Args:
             model: the choices that made earlier programs for which all guards held.
+            read: results that it has to have, if that many are possible.
         """
         if pattern.place in model.ops:
             cls, usual = model.ops[pattern.place]
@@ -258,7 +259,7 @@ class Sampler:
         nested: dict[int, SSAValue] = {}
         for i, each in enumerate(pattern.operands):
             if isinstance(each, BoundNested):
-                inner = self._op(each.pattern, choices, state, model)
+                inner = self._op(each.pattern, choices, state, model, each.index + 1)
                 if inner is None or each.index >= len(inner.results):
                     return None
                 nested[i] = inner.results[each.index]
@@ -281,7 +282,7 @@ class Sampler:
                 replay = climb.step(choices.random)
             attempt = choices.again(replay)
             trial = state.copy()
-            made = _Trial(self, cls, pattern, attempt, trial, nested).op()
+            made = _Trial(self, cls, pattern, attempt, trial, nested, read).op()
             if isinstance(made, Operation):
                 state.values = trial.values
                 if len(recipes) < RECIPES and attempt.taken not in recipes:
@@ -330,6 +331,7 @@ class _Trial:
     choices: Choices
     state: _State
     nested: dict[int, SSAValue]
+    read: int = 0
 
     @property
     def random(self) -> Random:
@@ -354,7 +356,7 @@ class _Trial:
             location=UNKNOWN_LOC,
         )
         try:
-            op = with_inferred_types(op)
+            op = with_inferred_types(op, self.read)
             op.verify(verify_nested_ops=False)
         except Exception as error:
             # A user's operation may raise any error on meaningless input.

@@ -54,3 +54,12 @@ def test_a_model_in_which_a_guard_does_not_hold_is_a_near_miss():
 )
 def test_a_rule_of_which_no_change_gives_a_model_has_no_near_miss_and_no_endless_search(rule: str):
     assert len(list(islice(models_of(rule).near_misses(), CHANGED))) == 0
+
+
+def test_a_sample_has_the_further_result_that_a_pattern_reads():
+    models = models_of(
+        "onnx.Not(onnx.Dropout(x: f32[...])#1) => let d = onnx.Dropout(x); onnx.Not(d#1)"
+    )
+    (case,) = islice(models.sampled(), 1)
+    dropout, negation = case.proto.graph.node
+    assert dropout.output[1] == negation.input[0]
