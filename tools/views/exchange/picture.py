@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ....backends.timetable.timetable import Timetable
 from ..figure import new_figure, write_figure
 from .exchanges import Exchange
+from .lanes import lanes_picture, used_tiles
 
 COLUMNS = 1600
 """Cycles that are told apart in a row."""
@@ -25,12 +25,12 @@ def draw_exchange(exchange: Exchange, path: Path) -> None:
     table = exchange.table
     figure = new_figure(figsize=(13, 7), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
-    used = np.unique(table.windows.lane[table.on_tiles] // 2)
+    used = used_tiles(table)
     end = max(table.cycles, 1)
     images: list[Any] = []
     for side, (axis, title) in enumerate(zip(axes, ("lanes out", "lanes in"), strict=True)):
         drawn = axis.imshow(
-            _lanes(table, used, side, end),
+            lanes_picture(table, used, side, COLUMNS),
             aspect="auto",
             interpolation="nearest",
             cmap=_colours(),
@@ -58,24 +58,3 @@ def _colours() -> object:
     from matplotlib import colormaps  # noqa: PLC0415
 
     return colormaps["turbo"].with_extremes(bad="white")
-
-
-def _lanes(table: Timetable, used: np.ndarray, side: int, end: int) -> np.ndarray:
-    """The sender whose words each lane carries: (tiles, columns), NaN where it is idle.
-
-    Args:
-        side: 0 for lanes out, 1 for lanes in.
-    """
-    columns = min(COLUMNS, end)
-    picture = np.full((len(used), columns), np.nan, np.float32)
-    windows = table.windows
-    here = np.flatnonzero((windows.lane % 2 == side) & table.on_tiles)
-    row = np.searchsorted(used, windows.lane[here] // 2)
-    first = table.begin[here] * columns // end
-    last = np.maximum(-(-(table.begin[here] + windows.length[here]) * columns // end), first + 1)
-    last = np.minimum(last, columns)
-    count = np.maximum(last - first, 0)
-    each = np.repeat(np.arange(len(here)), count)
-    column = first[each] + np.arange(len(each)) - np.repeat(np.cumsum(count) - count, count)
-    picture[row[each], column] = table.messages.tile[windows.message[here]][each]
-    return picture

@@ -59,6 +59,7 @@ from .operations import (
     sparse_table,
 )
 from .schema import SCHEMA
+from .timetables import Lanes, timetables_of
 from .tree import tree_table
 from .vertices import MOST_VERTICES, vertex_tables
 
@@ -79,6 +80,7 @@ class Report:
         absent: for each view that lacks data, the missing data and the reason.
         nodes: the operation of each part of the program; None if the report was read from a folder.
         sources: what lines of the user's files say, by file and line, as far as the model knows.
+        lanes: pictures of the longest exchanges; none if the report was read from a folder.
     """
 
     program: Mapping[str, Any]
@@ -86,6 +88,7 @@ class Report:
     absent: Mapping[str, str]
     nodes: Nodes | None = None
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    lanes: tuple[Lanes, ...] = ()
 
 
 def collect(
@@ -142,6 +145,10 @@ def collect(
     )
     tables["provenance"] = provenance_table(nodes, modules)
     absent = _absent(exe)
+    timed = timetables_of(steps, variables, target, memory.tiles)
+    tables["timetables"] = timed.table
+    if timed.absent:
+        absent["timetables"] = timed.absent
     vertices, left_out = vertex_tables(steps, variables, target)
     tables |= vertices
     if left_out:
@@ -154,6 +161,7 @@ def collect(
         absent=absent,
         nodes=nodes,
         sources=sources or {},
+        lanes=timed.lanes,
     )
 
 

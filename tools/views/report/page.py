@@ -76,6 +76,7 @@ def page_text(
         "alternatives": _alternatives(tables["alternatives"]),
         "work": _work(report),
         "chips": shown_chips(tables, program["target"]["chips"]),
+        "lanes": [each.to_dict() for each in report.lanes],
         "boxes": chip_boxes(report).to_dict() if program["target"]["chips"] > 1 else None,
         "warnings": warnings_of(report),
         "graph": graph_of(

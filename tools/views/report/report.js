@@ -7,6 +7,7 @@ const TERMS = {
   sync: "The time until all tiles have met at the beginning of a superstep.",
   exchange: "The time in which tiles send each other data. Nobody computes then.",
   compute: "The time in which tiles compute on their own memory. The slowest tile decides how long.",
+  timetable: "When each message of an exchange leaves and arrives, as the lanes of its tiles allow.",
   idle: "A tile has finished and waits for the others.",
   waiting: "Neither the exchange nor the compute of a chip's busiest tile: tiles meet, or the chip waits for another one.",
   vertex: "One run of a small routine (codelet) on one worker of one tile.",

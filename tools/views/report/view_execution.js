@@ -168,6 +168,7 @@ function stepDetails(host, number, pickTile) {
       return row;
     }));
   }
+  if (step) lanesOf(box, number); else timetablesOf(box);
   /* Who sends to whom */
   const X = T.exchanges, groups = Math.ceil(P.tiles / P.group_tiles), cells = new Float64Array(groups * groups);
   for (let k = 0; k < X.bytes.length; k++) if (!step || X.superstep[k] === number) cells[X.source[k] * groups + X.destination[k]] += X.bytes[k] * (step ? 1 : STEPS[X.superstep[k]].times);
@@ -215,4 +216,76 @@ function whyCritical(step) {
   const phases = [["compute", step.compute_cycles], ["exchange", step.exchange_cycles], ["sync", step.sync_cycles]].sort((a, b) => b[1] - a[1]);
   const why = phases[0][0] === "compute" && parts.length ? `: ${parts[0].codelet || "copies"} takes ${digits(parts[0].charged_compute)} of them` : "";
   return `Mostly ${phases[0][0]}, ${digits(phases[0][1])} cycles${why}.${step.balance < .6 && phases[0][0] === "compute" ? ` The mean tile works for ${percent(step.balance, 0)} of that and then waits for tile ${step.critical_tile}.` : ""}`;
+}
+
+/* Timetables of exchanges */
+
+const inTimes = value => value === null ? "–" : value.toFixed(2);
+const known = value => value < 0 ? "–" : digits(value);
+/** The exchanges of all supersteps, the longest first. */
+function timetablesOf(host) {
+  const rows = rowsOf(T.timetables).toSorted((a, b) => b.cycles - a.cycles);
+  const panel = make("section", { className: "panel" }, make("h2", {}, "Exchanges", make("small", {}, "by the ", term("timetable"), " of their messages, one execution each")), ...lacks("timetables"));
+  host.append(panel);
+  if (!rows.length) return;
+  const number = (name, label, width, tip) => ({ name, label, width, num: true, tip, value: row => row[name], text: row => known(row[name]) });
+  const table = grid(panel, [
+    { name: "name", label: "superstep", width: "minmax(160px, 1.2fr)", value: row => STEPS[row.superstep].label },
+    number("messages", "messages", "84px", "all that one tile wants of another one, or a piece of it"),
+    number("bound", "bound", "80px", "cycles of a perfect order: what the busiest lane takes"),
+    number("cycles", "cycles", "80px", "until the last message has arrived"),
+    { name: "times", label: "times", width: "60px", num: true, tip: "cycles / bound", value: row => row.times_bound, text: row => inTimes(row.times_bound) },
+    { name: "code", label: "code, most", width: "88px", num: true, tip: "bytes of the instructions that send and receive, on the tile with the most", value: row => row.code_most, text: row => digits(row.code_most) },
+    { name: "mean", label: "code, mean", width: "88px", num: true, tip: "the mean of those tiles that have any", value: row => row.code_mean, text: row => digits(Math.round(row.code_mean)) },
+    { name: "why", label: "ends with", width: "minmax(240px, 3fr)", value: row => row.why },
+  ], { label: "Exchanges", least: 1040, rows: compare => compare ? rows.toSorted(compare) : rows, pick: row => go({ step: row.superstep }) });
+  table.node.style.height = `${Math.min(rows.length, 12) * ROW + 36}px`;
+}
+/** The exchange of a superstep: its figures, and what each lane carries over time, if it is drawn. */
+function lanesOf(host, number) {
+  const row = rowsOf(T.timetables).find(each => each.superstep === number);
+  if (!row) return;
+  const panel = make("section", { className: "panel" }, make("h2", {}, "Its exchange", make("small", {}, "by the ", term("timetable"), " of its messages")), pairs([
+    ["messages", known(row.messages)], ["bound", known(row.bound)], ["cycles", row.cycles < 0 ? "–" : `${digits(row.cycles)}, ${inTimes(row.times_bound)} times the bound`], ["ends with", row.why],
+    ["exchange code", `${digits(row.code_most)} bytes at most, ${digits(Math.round(row.code_mean))} on the mean of ${count(row.code_tiles, "tile")}`]]), ...(row.cycles < 0 ? lacks("timetables") : []));
+  host.append(panel);
+  const drawn = data.lanes.find(each => each.supersteps.includes(number));
+  if (!drawn) { if (row.cycles > 0) panel.append(make("p", { className: "note", textContent: "Lanes are drawn for the longest exchanges; abele exchange --draw draws any." })); return; }
+  const sides = [drawn.lanes_out, drawn.lanes_in].map(text => Uint8Array.from(atob(text), each => each.charCodeAt(0)));
+  const N = drawn.tiles.length, up = 22, left = 44, between = 20;
+  const wide = width => (width - left - between) / 2, x = (side, width) => left + side * (wide(width) + between);
+  const find = (px, py) => {
+    const side = px >= x(1, chart.width) ? 1 : 0, at = Math.floor((px - x(side, chart.width)) / wide(chart.width) * drawn.columns), tile = Math.floor((py - up) / (chart.height - up - 20) * N);
+    return at >= 0 && at < drawn.columns && tile >= 0 && tile < N ? { side, at, tile } : null;
+  };
+  const chart = canvas(panel, up + 20 + Math.max(120, Math.min(N * 12, 360)), (pen, width, tall) => {
+    const own = tall - up - 20;
+    sides.forEach((cells, side) => {
+      const picture = make("canvas"); picture.width = drawn.columns; picture.height = N;
+      const brush = picture.getContext("2d");
+      // A run of one colour is one rectangle.
+      for (let tile = 0; tile < N; tile++) for (let a = 0; a < drawn.columns;) {
+        const shade = cells[tile * drawn.columns + a];
+        let b = a + 1;
+        while (b < drawn.columns && cells[tile * drawn.columns + b] === shade) b++;
+        if (shade) { brush.fillStyle = `hsl(${280 - (shade - 1) / 254 * 280} 70% ${isDark() ? 58 : 48}%)`; brush.fillRect(a, tile, b - a, 1); }
+        a = b;
+      }
+      pen.imageSmoothingEnabled = false;
+      pen.fillStyle = css("--idle"); pen.fillRect(x(side, width), up, wide(width), own);
+      pen.drawImage(picture, x(side, width), up, wide(width), own);
+      const bound = x(side, width) + Math.min(drawn.bound / Math.max(drawn.cycles, 1), 1) * wide(width);
+      pen.strokeStyle = css("--ink"); pen.setLineDash([4, 3]); pen.beginPath(); pen.moveTo(bound, up - 4); pen.lineTo(bound, up + own); pen.stroke(); pen.setLineDash([]);
+      pen.fillStyle = css("--soft"); pen.fillText(side ? "lanes in" : "lanes out", x(side, width), 10);
+      pen.fillText("0", x(side, width), tall - 8); pen.textAlign = "right"; pen.fillText(`${digits(drawn.cycles)} cycles`, x(side, width) + wide(width), tall - 8); pen.textAlign = "left";
+    });
+    pen.textAlign = "right"; pen.fillText(String(drawn.tiles[0]), left - 6, up + 6); pen.fillText(String(drawn.tiles[N - 1]), left - 6, up + own - 6); pen.textAlign = "left";
+  }, { label: "lanes of this exchange over time", begin: () => [left + 2, up + 2], step: () => [wide(chart.width) / 60, (chart.height - up - 20) / Math.min(N, 60)], tip: (px, py) => {
+    const found = find(px, py);
+    if (!found) return null;
+    const shade = sides[found.side][found.tile * drawn.columns + found.at], last = P.tiles - 1;
+    const sender = last < 254 ? `tile ${Math.ceil((shade - 1) * last / 254)}` : `a tile near ${digits(Math.round((shade - .5) * last / 254))}`;
+    return [`tile ${drawn.tiles[found.tile]}, lane ${found.side ? "in" : "out"}`, `from cycle ${digits(Math.floor(found.at * drawn.cycles / drawn.columns))}`, shade ? `words of ${sender}` : "idle"];
+  } });
+  panel.append(make("p", { className: "note", textContent: `A row is a tile${N < row.code_tiles ? ` (${digits(N)} of ${digits(row.code_tiles)})` : ""}, a colour is a sender, and grey is an idle lane. The dashed line is the bound: where a perfect order would end.` }));
 }

@@ -530,3 +530,20 @@ def test_a_notebook_can_use_the_page(browser, tmp_path):
     assert browser.find_element(By.ID, "card").is_displayed()
     browser.switch_to.default_content()
     assert [e for e in browser.get_log("browser") if e["level"] == "SEVERE"] == []
+
+
+def test_the_exchange_of_a_superstep_is_drawn(browser: WebDriver, page: Path):
+    open_page(browser, f"{page.as_uri()}#execution")
+    exchanges = browser.find_elements(By.CSS_SELECTOR, "[aria-label=Exchanges] .row")
+    assert exchanges
+    exchanges[0].click()
+    until(browser, lambda b: "step=" in b.current_url)
+    (picture,) = browser.find_elements(By.CSS_SELECTOR, "[aria-label^='lanes of this exchange']")
+    colours = """
+        const pen = arguments[0].getContext("2d"), { width, height } = arguments[0];
+        const bytes = pen.getImageData(0, 0, width, height).data, found = new Set();
+        for (let k = 0; k < bytes.length; k += 4) found.add(bytes.slice(k, k + 3).join());
+        return found.size;
+    """
+    until(browser, lambda b: b.execute_script(colours, picture) > 16)
+    assert not [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
