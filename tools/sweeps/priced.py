@@ -64,12 +64,29 @@ def priced(
         rows = [_too_large(error)] * len(targets)
     except InputError as error:
         seconds = process_time() - start
-        rows = [{"status": REFUSED, "reason": first_line(error)}] * len(targets)
+        named = Target.from_toml(program).called
+        if named in first_line(error) and list(targets) != [program]:
+            # The reason names a target, and each row needs that of its own.
+            rows = [_row_alone(tell, model, request, each, load) for each in targets]
+        else:
+            rows = [{"status": REFUSED, "reason": first_line(error)}] * len(targets)
     return {
         "rows": rows,
         "compile_seconds": seconds,
         "price_seconds": process_time() - start - seconds,
     }
+
+
+def _row_alone(
+    tell: Tell,
+    model: Mapping[str, str],
+    request: Mapping[str, Any],
+    target: str,
+    load: Sequence[str],
+) -> dict[str, Json]:
+    """The row of a program that is compiled for the very target for which it is priced."""
+    found = cast("dict[str, Any]", priced(tell, model, request, target, [target], load))
+    return found["rows"][0]
 
 
 def with_fields(request: Request, given: Mapping[str, Any]) -> Request:

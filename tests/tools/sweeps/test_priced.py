@@ -27,6 +27,23 @@ def test_the_clock_makes_another_program_where_a_pass_or_a_price_of_chips_reads_
     assert compiled_for(slow.with_chips(2), {}) != compiled_for(fast.with_chips(2), {})
 
 
+def test_a_reason_names_the_target_of_its_row_and_not_the_one_that_shares_its_program(
+    product: Path,
+):
+    frame = sweep(
+        {
+            "model": [{"file": str(product), "replicas": 2}],
+            "target": [{"base": ["mk2", "bow"]}, {"base": "mk2", "clock_hz": 2e9}],
+        },
+        product.with_name("t"),
+        "here",
+    )
+    assert list(frame["status"]) == ["refused"] * 3
+    assert [reason.partition("; ")[2] for reason in frame["reason"]] == [
+        f"target {name} has 1 chip" for name in ("mk2", "bow", "mk2,clock_hz=2000000000.0")
+    ]
+
+
 def test_a_sweep_trains_and_a_model_that_cannot_be_trained_says_so(product: Path):
     trained = product.with_name("trained.onnx")
     weights = numpy_helper.from_array(np.full((16, 8), 0.5, np.float32), "w")
