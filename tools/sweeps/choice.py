@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, isfinite
 from typing import Any, cast
 
 from ...ir.support.errors import InputError
@@ -34,8 +35,14 @@ class Goal:
     sign: int
 
     def of(self, row: Mapping[str, Any]) -> float:
-        """A number of a row, of which less is better. Raises InputError."""
-        return self.sign * self.value.of(numbers_of(row))
+        """A number of a row, of which less is better; inf if the row has not all figures of it.
+
+        Raises InputError for a division by zero.
+        """
+        figures = numbers_of(row)
+        if not self.value.names <= figures.keys():
+            return inf
+        return self.sign * self.value.of(figures)
 
 
 @dataclass(frozen=True)
@@ -72,23 +79,35 @@ class Choice:
     pareto: tuple[Goal, Goal] | None = None
     tables: tuple[SideBySide, ...] = ()
 
+    @property
+    def named(self) -> Sequence[Condition | Value]:
+        """All that names figures."""
+        goals = [each for each in (self.best, *(self.pareto or ())) if each is not None]
+        return [*self.constraints, *(each.value for each in goals)]
+
     def allows(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row has figures and keeps the constraints. Raises InputError."""
+        """Whether a row has figures and keeps the constraints. Raises InputError.
+
+        A row without a figure that a constraint names does not keep it, such as the rate of links
+        of a target that has none.
+        """
         if row["status"] != "fits":
             return False
         figures = numbers_of(row)
-        return all(each.holds(figures, None) for each in self.constraints)
+        return all(
+            each.names <= figures.keys() and each.holds(figures, None) for each in self.constraints
+        )
 
     def best_of(self, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
         """The best of rows that keep the constraints, the first of equal ones. None if none does.
 
         Raises InputError.
         """
-        allowed = [row for row in rows if self.allows(row)]
-        if self.best is None or not allowed:
-            return None
         goal = self.best
-        return min(allowed, key=goal.of)
+        if goal is None:
+            return None
+        allowed = [row for row in rows if self.allows(row) and isfinite(goal.of(row))]
+        return min(allowed, key=goal.of, default=None)
 
 
 def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:

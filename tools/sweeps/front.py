@@ -38,13 +38,17 @@ class Drawn:
 
 
 def drawn(spec: Spec, rows: Rows) -> Drawn:
-    """The points of a sweep's picture. Raises InputError for a figure that rows do not have."""
+    """The points of a sweep's picture: the rows that have the figures of both goals."""
     goals = spec.choice.pareto
     if goals is None:
         one, other = (read_goal(each, "pareto") for each in USUAL)
         goals = (one, other)
-    kept = tuple(row for row in rows.rows if spec.choice.allows(row))
-    values = np.array([[goal.of(row) for goal in goals] for row in kept]).reshape(len(kept), 2)
+    found = [
+        (row, [goal.of(row) for goal in goals]) for row in rows.rows if spec.choice.allows(row)
+    ]
+    found = [(row, numbers) for row, numbers in found if np.isfinite(numbers).all()]
+    kept = tuple(row for row, _ in found)
+    values = np.array([numbers for _, numbers in found]).reshape(len(kept), 2)
     front = np.zeros(len(kept), np.bool_)
     names = np.array([row["model"] for row in kept], object)
     models = tuple(dict.fromkeys(row["model"] for row in kept))

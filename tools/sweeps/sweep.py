@@ -25,7 +25,7 @@ from .remaining import counted
 from .side_by_side import check_tables
 from .spec import Spec, read_spec, spec_of
 from .summary import summary_text
-from .tables import Rows, failed_row, frame_of, needs_arrow, rows_of, write_rows
+from .tables import Rows, check_figures, failed_row, frame_of, needs_arrow, rows_of, write_rows
 
 FOLDER = ".sweep"
 """The end of the name of the folder of a sweep, by default."""
@@ -119,6 +119,7 @@ def run_sweep(spec: Spec, place: Path, executor: Executor, watch: Watch = lambda
     On KeyboardInterrupt, the folder keeps all rows that came. Raises InputError.
     """
     check_tables(spec)
+    check_figures(spec)
     needs_arrow()
     # The picture at the end needs it.
     _ = new_figure()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
 from ...ir.support.whole_file import whole_file
 from .axes import Values, length
 from .columns import COLUMNS, FAILED, INTEGER, NUMBER, REFUSED, TEXT, TRUTH
@@ -78,6 +79,15 @@ def column_kinds(spec: Spec) -> dict[str, str]:
     """The kinds of the columns of a spec's rows, in order."""
     own = {name: kind for name, kind in key_columns(spec).values()}
     return dict(PLACES) | own | {each.name: each.kind for each in COLUMNS}
+
+
+def check_figures(spec: Spec) -> None:
+    """Raise InputError if a goal or a condition names a figure that no row can have."""
+    figures = [name for name, kind in column_kinds(spec).items() if kind != TEXT]
+    for each in spec.choice.named:
+        for name in sorted(each.names.difference(figures)):
+            hint = suggestion(name, figures, f"need one of {', '.join(figures)}")
+            raise InputError(f"{each.option} {each.text}: no figure {name}{hint}")
 
 
 def _places(each: Prepared, keys: Mapping[str, tuple[str, str]]) -> dict[str, Any]:

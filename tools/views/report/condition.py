@@ -56,6 +56,11 @@ class Condition:
     tree: Tree[Token] | Token
     option: str = FAIL_IF
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The figures that it names, but for those of the baseline."""
+        return _names_in(self.tree)
+
     def holds(self, figures: Figures, baseline: Figures | None) -> bool:
         """Whether the condition is true of a program.
 
@@ -78,6 +83,11 @@ class Value:
     text: str
     tree: Tree[Token] | Token
     option: str
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The figures that it names."""
+        return _names_in(self.tree)
 
     def of(self, figures: Figures) -> float:
         """The number for a program. Raises InputError as Condition.holds does."""
@@ -103,6 +113,11 @@ def _parsed(text: str, option: str, start: str, example: str) -> Tree[Token] | T
     except UnexpectedInput as error:
         at = f"at letter {error.column}" if error.column > 0 else "at its end"
         raise InputError(f"{option} {text}: not understood {at}; need {example}") from None
+
+
+def _names_in(tree: Tree[Token] | Token) -> frozenset[str]:
+    found = tree.find_data("figure") if isinstance(tree, Tree) else ()
+    return frozenset(str(each.children[0]) for each in found)
 
 
 def figures_of(program: Mapping[str, Any]) -> dict[str, float]:
