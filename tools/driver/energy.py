@@ -9,7 +9,7 @@ from ...backends.prices.energy import KINDS, Joules, chip_mm2
 from ...backends.target import Target
 
 UNKNOWN = "unknown_energy"
-"""The figure that lists the kinds of work of whose energy the target has no facts."""
+"""The name of a figure: a list of the kinds of work of which the target has no facts of energy."""
 
 COLUMNS = ("joules", *(f"{kind}_joules" for kind in KINDS), "mm2")
 """The figures that are numbers: joules of a run, in all and by kind of work; mm2 of all chips."""

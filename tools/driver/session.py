@@ -443,7 +443,7 @@ def _cast(array: Array, dtype: np.dtype[Any], rule: Overflow) -> Array:
     """An array in another type, as a program casts it.
 
     Args:
-        rule: what becomes of numbers that are too large for a narrower type.
+        rule: how the target casts numbers that are too large for a narrower type.
     """
     made = converted(array, dtype)
     if made.itemsize >= array.itemsize or rule is Overflow.INFINITY:

@@ -1,4 +1,4 @@
-"""The protocol of executors."""
+"""The protocol of executors, and how those that wait for workers run tasks."""
 
 from __future__ import annotations
 
@@ -55,3 +55,35 @@ class Executor(Protocol):
     ) -> None:
         """End all workers."""
         ...
+
+
+class Work(Protocol):
+    """One call of `run` of an executor that waits for workers."""
+
+    def hand_out(self) -> bool:
+        """Give tasks to idle workers. Returns whether there is anything to wait for."""
+        ...
+
+    def wait(self) -> Iterator[Result]:
+        """The results that come next, perhaps none."""
+        ...
+
+    def stopped(self) -> Iterator[Result]:
+        """Stop the running tasks. Yields what they still return."""
+        ...
+
+    def end(self) -> None:
+        """End the tasks that nobody waits for any more, so that no worker stays busy."""
+        ...
+
+
+def results_of(work: Work) -> Iterator[Result]:
+    """The results of all tasks, as Executor.run yields them."""
+    try:
+        while work.hand_out():
+            yield from work.wait()
+    except KeyboardInterrupt:
+        yield from work.stopped()
+        raise
+    finally:
+        work.end()

@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 
 from ...ir.support.errors import InputError
 from .carry_out import message_for, result_of
-from .executor import OnProgress
+from .executor import OnProgress, results_of
 from .limits import Limits, one_thread
 from .task import End, Result, Task
 from .worker import ENDED, READY, STOP, TOLD
@@ -162,16 +162,7 @@ class Local:
 
     def run(self, tasks: Iterable[Task], on_progress: OnProgress | None = None) -> Iterator[Result]:
         """Carry out tasks, as Executor says."""
-        work = _Work(self, iter(tasks), on_progress)
-        try:
-            while work.hand_out():
-                yield from work.wait()
-        except KeyboardInterrupt:
-            yield from work.stopped()
-            raise
-        finally:
-            # A task that nobody waits for any more must not keep its process busy.
-            work.end_busy()
+        yield from results_of(_Work(self, iter(tasks), on_progress))
 
     def stop(self, *, kill: bool = False) -> None:
         """Stop the running tasks. Another thread than that of run may call this.
@@ -325,7 +316,7 @@ class _Work:
                 if result.end is End.DONE:
                     yield result
 
-    def end_busy(self) -> None:
+    def end(self) -> None:
         """End the processes that carry out tasks."""
         for each in self._local.busy():
             _ = self._local.drop(each)

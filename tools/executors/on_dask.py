@@ -23,7 +23,7 @@ from uuid import uuid4
 from ...ir.support.errors import InputError, one_line
 from . import dask_worker
 from .carry_out import check_version, message_for, result_of
-from .executor import OnProgress
+from .executor import OnProgress, results_of
 from .limits import Limits, one_thread
 from .local import PATIENCE, paths_of_modules
 from .task import End, Json, Result, Task
@@ -126,15 +126,7 @@ class OnDask:
 
         Raises InputError also if the scheduler ends, and if it has no workers for a while.
         """
-        work = _Work(self, iter(tasks), on_progress)
-        try:
-            while work.hand_out():
-                yield from work.wait()
-        except KeyboardInterrupt:
-            yield from work.stopped()
-            raise
-        finally:
-            work.end()
+        yield from results_of(_Work(self, iter(tasks), on_progress))
 
     def look_after_workers(self) -> None:
         """Start workers in place of those that have ended. Those of others are not ours."""

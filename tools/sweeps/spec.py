@@ -334,8 +334,7 @@ def _check_key(key: str, where: str, starts: Sequence[Target]) -> None:
 def machine_of(values: Mapping[str, Any]) -> Target:
     """The target of one combination. Raises InputError for values that no target allows.
 
-    What is said of a chip holds for each chip. Then the chips are joined, and then the links get
-    the values that are given for them.
+    First each chip gets its values. Then the chips are joined, and then the links get theirs.
     """
     rest = {key: value for key, value in values.items() if key not in (BASE, CHIPS)}
     links = {key: rest.pop(key) for key in list(rest) if key.startswith("links.")}

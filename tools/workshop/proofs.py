@@ -49,12 +49,12 @@ COUNTED = (
     *("refused when read", "refuted", "harmless", "matches nothing", "not decided"),
     "proved, and a program differs",
 )
-"""What becomes of mistakes. The last is a fault of the proofs."""
+"""The verdicts on mistakes. The last one is more than proofs see: they do not bound roundings."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What becomes of a mistake.
+    """The verdict on a mistake.
 
     Attributes:
         what: one of COUNTED.
@@ -69,7 +69,7 @@ class Judged:
 
 
 def judged(mutant: Mutant, seconds: float, testing: float) -> Judged:
-    """What becomes of a mistake: a mistake that is proved harmless is tested on programs too.
+    """The verdict on a mistake. One that is proved harmless is tested on programs too.
 
     Args:
         seconds: of processor time for the proof.
@@ -180,7 +180,7 @@ def _all_judged(limit: int, seconds: float, testing: float, seed: int) -> Iterat
 
 
 def _print_mistakes(limit: int, seconds: float, testing: float, seed: int) -> bool:
-    """Print what becomes of mistakes. Returns whether a proved one is wrong."""
+    """Print the verdicts on mistakes. Returns whether a program differs for one that is proved."""
     table = _table(
         "mistakes in rules", ("mistake", "verdict", "CPU s", "what is equal, or why not")
     )
@@ -235,7 +235,7 @@ def _print_markdown(
 
 
 def _of_mistakes(listed: Sequence[Judged]) -> Iterator[str]:
-    """The lines of a table of what becomes of the mistakes in each pass's rules."""
+    """The lines of a table: for the rules of each pass, how many mistakes have which verdict."""
     yield f"\n| rules of | mistakes | {' | '.join(COUNTED)} | CPU s of proofs |"
     yield "|---" * (len(COUNTED) + 3) + "|"
     for name in RULED:
